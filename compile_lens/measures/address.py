@@ -1,4 +1,4 @@
-"""Addresses: ends of a link, such as a node, a kernel, a line of one, a Python line."""
+"""Addresses of what links join: nodes, kernels, lines of kernels, Python lines."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MODULE = "module:"
 
 
 def line_address(file: str, line: int) -> Address:
-    """The address of a Python line."""
+    """Return the address of a Python line."""
     return ("", PYTHON, f"{file}:{line}")
 
 
 def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
-    """The nodes of a graph and of its subgraphs, each with the path of its subgraph (``"true_graph_0/"``)."""
+    """Yield the nodes of a graph and of its subgraphs, each with the path of its subgraph (``"true_graph_0/"``)."""
     for node in graph.nodes:
         yield path, node
     for name, body in graph.subgraphs:
@@ -52,42 +52,41 @@ _PLACE = re.compile(
 )
 _NAMED = re.compile(r"(?P<name>[\w./]+)@(?P<place>.+)", re.DOTALL)
 _CALL = re.compile(r"(?:[\w.]|\(\)|\[\])*?(\w+)\(\)")
-_FEW = 12
+MAX_LISTED = 12
 
 
 class _Call(NamedTuple):
-    """A node at a line, and the frame that stands there: its own, or that of a call whose inside made it."""
+    """A node and its frame at a line: the innermost one, or that of a call that led to the node."""
 
     address: Address
     node: Node
     frame: Frame
     inside: str
-    """The function that this frame called; ``""`` for the innermost."""
+    """The function that this frame called; ``""`` for the innermost frame."""
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Its columns, where they are known."""
+        """Columns of the call, if known."""
         column, end = self.frame.column, self.frame.end_column
         return None if column is None or end is None else (column, end)
 
     @property
     def names(self) -> set[str]:
-        """Names by which people may call it."""
+        """Names that a text may use for the call."""
         names = {self.inside, _callee(self.frame.call)}
         if not self.inside:
             names |= {self.address[2], function(self.node.target)}
         return names - {""}
 
     def named(self, name: str) -> bool:
-        """Return True if this is its name, or its whole name: ``torch.sin``."""
+        """Return True if ``name`` is one of ``names`` or the node's full target: ``torch.sin``."""
         return name in self.names or (not self.inside and name == self.node.target)
 
 
 class AddressTexts:
-    """Finds what texts stand for among the addresses of one capture.
+    """Lookup of the addresses of one capture by text.
 
-    ``lines`` are its Python lines, ``linked`` the nodes that are linked to their own frames. ``columns``: whether
-    Python told them (from 3.11 on).
+    ``lines`` are its Python lines, ``linked`` the nodes that are linked to their own frames.
     """
 
     def __init__(
@@ -110,14 +109,14 @@ class AddressTexts:
 
     @cached_property
     def _by_name(self) -> dict[str, set[str]]:
-        """Files by their names without folders."""
+        """Paths by file name without folders."""
         files: dict[str, set[str]] = {}
         for line in self._lines:
             files.setdefault(_file(line).replace("\\", "/").rpartition("/")[2], set()).add(_file(line))
         return files
 
     def find(self, text: str) -> tuple[Address, ...]:
-        """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
+        """Return the addresses that a text names, in record order; raise ``UsageError`` for none or an ambiguity."""
         if text.startswith(MODULE):
             return self._of_module(text.removeprefix(MODULE))
         self.check_kernel(text)
@@ -141,7 +140,7 @@ class AddressTexts:
         raise UsageError(self._no_form(text))
 
     def _of_module(self, path: str) -> tuple[Address, ...]:
-        """The operations of a module and of those in it, of each compilation in the first stage that has some."""
+        """Return the operations of a module and its submodules, for each compilation from the first stage with any."""
         stages: dict[str, str] = {}
         nodes = []
         for address, node in self._nodes.items():
@@ -151,7 +150,7 @@ class AddressTexts:
                 nodes.append(address)
         if not nodes:
             modules = dict.fromkeys(node.module for node in self._nodes.values() if node.module)
-            some = _listed([*modules][:_FEW]) + (", …" if len(modules) > _FEW else "")
+            some = _listed([*modules][:MAX_LISTED]) + (", …" if len(modules) > MAX_LISTED else "")
             raise UsageError(f"{MODULE + path!r}: no operation is of this module; there are {some or 'none'}")
         return tuple(nodes)
 
@@ -167,19 +166,19 @@ class AddressTexts:
         return text.startswith(MODULE) or bool(_PLACE.fullmatch(text) or _NAMED.fullmatch(text))
 
     def __contains__(self, text: str) -> bool:
-        """Return True if a text unambiguously stands for something."""
+        """Return True if a text names something unambiguously."""
         try:
             return bool(self.find(text))
         except UsageError:
             return False
 
     def line(self, file: str, line: int, text: str = "") -> Address:
-        """A Python line by its number and the end of its path, or ``""`` where there is one file."""
+        """Return a Python line by its number and the end of its path; ``""`` if only one file has it."""
         name = f"{file}:{line}" if file else f"line {line}"
         if text and text != name:
             name = f"{text!r}: {name}"
         numbered = [a for a in self._lines if a[2].endswith(f":{line}")]
-        if not file:  # torch's own lines are told by their file
+        if not file:  # torch's own lines need their file
             numbered = [a for a in numbered if _file(a) not in self._of_torch] or numbered
         matches = [a for a in numbered if _file(a) == file] or [a for a in numbered if _ends(_file(a), file)]
         if len(matches) > 1:
@@ -196,11 +195,13 @@ class AddressTexts:
             (a for a in self._lines if _ends(_file(a), file)),
             key=lambda a: abs(int(a[2].rpartition(":")[2]) - line),
         )
-        some = _listed(map(self.short, sorted(near[:_FEW], key=_by_line))) + (", …" if near[_FEW:] else "")
+        some = _listed(map(self.short, sorted(near[:MAX_LISTED], key=_by_line))) + (
+            ", …" if near[MAX_LISTED:] else ""
+        )
         raise UsageError(f"{name} holds no tensor operation of this capture; lines that do: {some}")
 
     def _files(self, file: str) -> set[str]:
-        """The files that a name could mean."""
+        """Return the files that a name could mean."""
         return {path for path in map(_file, self._lines) if file and _ends(path, file)}
 
     def _calls(self, line: Address, among: Iterable[Address]) -> Iterator[_Call]:
@@ -214,12 +215,12 @@ class AddressTexts:
                     inside = frames[i + 1].function if i + 1 < len(frames) else ""
                     yield _Call(address, node, frame, inside)
 
-    def _here(self, line: Address) -> list[_Call]:
-        """The calls in a line, in order of the record."""
+    def _calls_in(self, line: Address) -> list[_Call]:
+        """Return the calls in a line, in record order."""
         return list(self._calls(line, (a for a in self._nodes if a in self._linked)))
 
     def _spanned(self, text: str, line: Address, span: tuple[int, int]) -> tuple[Address, ...]:
-        calls = self._here(line)
+        calls = self._calls_in(line)
         matches = [call for call in calls if call.span == span]
         if matches:
             return tuple(dict.fromkeys(call.address for call in matches))
@@ -234,7 +235,7 @@ class AddressTexts:
         )
 
     def _named(self, text: str, name: str, line: Address) -> tuple[Address, ...]:
-        calls = self._here(line)
+        calls = self._calls_in(line)
         matches = [call for call in calls if call.named(name)]
         if matches:
             if len({call.span or call.address[2] for call in matches}) > 1:
@@ -256,7 +257,7 @@ class AddressTexts:
         )
 
     def _later(self, name: str, line: Address) -> list[Address]:
-        """Nodes of the first stage that has some of the name, by themselves or by what they call."""
+        """Return nodes at a line whose own name or callee is ``name``, from the first stage that has any."""
         stages: dict[str, list[Address]] = {}
         for call in self._calls(line, self._nodes):
             if not call.inside and call.named(name):
@@ -264,8 +265,8 @@ class AddressTexts:
         return next(iter(stages.values()), [])
 
     def distinct(self, addresses: Iterable[Address], unlike: str = "") -> list[str | Address]:
-        """For each of several nodes one text that ``find`` accepts and that stands for none of the others, or its
-        address where no text does. ``unlike`` is a text known to be ambiguous.
+        """Return for each node a text that ``find`` accepts and that names none of the others, or its address if there
+        is no such text. ``unlike`` is a text known to be ambiguous.
 
         Nodes of one call in the source (an unrolled loop, a recompile) share a text.
         """
@@ -275,23 +276,23 @@ class AddressTexts:
         texts: dict[str | Address, None] = {}
         for call in calls.values():
             others = {address for other in calls.values() if other is not call for address in other}
-            texts[self._only(call[0], others, unlike)] = None
+            texts[self._unique_text(call[0], others, unlike)] = None
         return list(texts)
 
     def line_of(self, address: Address) -> Address | None:
-        """The line in which a node stands, where that is known."""
+        """Return the Python line of a node, if known."""
         frames = self._nodes[address].innermost if address in self._nodes else ()
         return next((line_address(frame.file, frame.line) for frame in frames), None)
 
     def _source_of(self, address: Address) -> object:
-        """The place of a call in the source and of the calls that led to it; the address where that is not known."""
+        """Return the source position of a call and of its callers; the address if that is not known."""
         frames = self._nodes[address].frames
         if address not in self._linked or not frames or any(frame.column is None for frame in frames):
             return address
         return tuple((frame.file, frame.line, frame.column, frame.end_column) for frame in frames)
 
-    def _only(self, address: Address, others: set[Address], unlike: str) -> str | Address:
-        """A text that stands for a node and for none of the others; its address where there is none."""
+    def _unique_text(self, address: Address, others: set[Address], unlike: str) -> str | Address:
+        """Return a text that names a node and none of the others; its address if there is none."""
         node = self._nodes[address]
         names = dict.fromkeys((function(node.target), address[2]))
         for frame in node.innermost:
@@ -303,24 +304,24 @@ class AddressTexts:
                         if f"{name}@{place}" != unlike and self._is_line(place, line):
                             return f"{name}@{place}"
             span = (frame.column, frame.end_column)
-            matches = [call.address for call in self._here(line) if call.span == span]
+            matches = [call.address for call in self._calls_in(line) if call.span == span]
             if address in matches and others.isdisjoint(matches):
                 return f"{self.short(line)}:{frame.column}-{frame.end_column}"
         return address
 
     def _matches(self, name: str, line: Address) -> list[Address]:
-        """The nodes that a name at a line stands for: those of a call in it, or of the first stage that has some."""
-        return [call.address for call in self._here(line) if call.named(name)] or self._later(name, line)
+        """Return the nodes for a name at a line: those of a call in it, or those of the first stage that has any."""
+        return [call.address for call in self._calls_in(line) if call.named(name)] or self._later(name, line)
 
     def _is_line(self, place: str, line: Address) -> bool:
-        """Return True if a text stands for this line and no other."""
+        """Return True if a text names this line and no other."""
         try:
             return self.find(place) == (line,)
         except UsageError:
             return False
 
     def _call_texts(self, line: Address, calls: Iterable[_Call]) -> list[str]:
-        """Texts, each of one of several calls in a line: by columns, or by a name that no other has."""
+        """Return one text for each call in a line: its columns, or a name that no other call has."""
         calls, place = list(calls), self.short(line)
         texts: dict[str, None] = {}
         for call in calls:
@@ -337,7 +338,7 @@ class AddressTexts:
         return list(texts)
 
     def short(self, line: Address) -> str:
-        """A Python line without its folder, where no other file has its name."""
+        """Return a Python line without its folder if no other file has the same name."""
         name = line[2].replace("\\", "/").rpartition("/")[2]
         return name if len(self._by_name.get(name.rpartition(":")[0], ())) == 1 else line[2]
 
@@ -361,13 +362,13 @@ class AddressTexts:
 
 
 def function(target: str) -> str:
-    """The bare name of what is called: ``gelu`` of ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
+    """Return a target's bare name: ``gelu`` for ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
     parts = target.removesuffix(".default").split(".")
     return parts[1] if parts[0] in ("aten", "prims") and len(parts) > 1 else parts[-1]
 
 
 def _callee(call: str) -> str:
-    """The name of what a text calls: ``norm`` of ``self.norm(x)``; ``""`` for what is no call, or not all of one."""
+    """Return the callee's name in the text of a call: ``norm`` of ``self.norm(x)``; ``""`` for no complete call."""
     depth, outer = 0, []
     for sign in call:
         depth -= sign in ")]}"
@@ -387,11 +388,11 @@ def _by_line(line: Address) -> tuple[str, int]:
 
 
 def _ends(path: str, file: str) -> bool:
-    """Return True if a path ends in the name of a file; every path does in ``""``."""
+    """Return True if a path ends in a file name; every path ends in ``""``."""
     path, file = path.replace("\\", "/"), file.replace("\\", "/")
     return not file or path == file or path.endswith("/" + file)
 
 
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    return ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
+    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")

@@ -1,11 +1,10 @@
 """Arithmetic of one ATen operator, modelled from its name and its shapes.
 
 Rules: a matrix product of M×K and K×N takes 2·M·N·K operations (a multiply and an add each); an elementwise
-operator takes one for each element that it makes, whatever it is: a sine counts as one, like an addition, a
-comparison or a selection, and ``special`` says how many of them are such as take a processor many; a reduction
-takes one for each element that it reduces (a variance four). What only moves or fills takes none. Attention counts
-its matrix products, not its softmax, and nothing is taken off for a causal mask. An operation on whole numbers
-counts like one on fractions.
+operator takes one for each output element: a sine counts as one, like an addition, a comparison or a selection, and
+``special`` counts those that are slow on a processor; a reduction takes one for each input element (a variance
+four). Operators that only move or fill data take none. Attention counts its matrix products, not its softmax, with
+no deduction for a causal mask. Integer operations count like floating-point ones.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ MOVES = frozenset(
     "_unsafe_masked_index scatter scatter_ _unsafe_index_put inductor_seeds inductor_seed inductor_lookup_seed "
     "_assert_async set_ resize_ _local_scalar_dense".split()
 )
-"""Operators that compute nothing: they copy, convert, fill, pick or place."""
+"""Operators without arithmetic: they copy, convert, fill, gather or scatter."""
 
 PER_ELEMENT = {"fma": 2, "addcmul": 2, "addcdiv": 2, "lerp": 3, "addcmul_": 2, "addcdiv_": 2, "lerp_": 3}
-"""Elementwise operators that stand for several operations."""
+"""Operations per output element of elementwise operators that do several."""
 
 PER_REDUCED = {
     **dict.fromkeys("sum mean amax amin max min argmax argmin any all prod nansum count_nonzero".split(), 1),
@@ -45,7 +44,7 @@ PER_REDUCED = {
 SCATTERS = {"scatter_add": 3, "scatter_add_": 3, "scatter_reduce": 3, "scatter_reduce_": 3, "index_add": 3,
             "index_add_": 3, "_unsafe_masked_index_put_accumulate": 3, "embedding_dense_backward": 0,
             "max_pool2d_with_indices_backward": 0, "max_pool3d_with_indices_backward": 0}  # fmt: skip
-"""Operators that add at scattered places: the position of the argument whose elements they add."""
+"""Operators that add at indices: the position of the argument whose elements they add."""
 
 PRODUCTS = frozenset(
     "mm bmm addmm baddbmm mv addmv dot vdot _int_mm _scaled_mm linear _linear_pointwise".split()
@@ -53,30 +52,30 @@ PRODUCTS = frozenset(
 CONVOLUTIONS = frozenset("convolution _convolution _convolution_pointwise convolution_backward".split())
 POOLS = {"avg_pool2d": 1, "avg_pool3d": 1, "max_pool2d_with_indices": 1, "max_pool3d_with_indices": 1,
          "_low_memory_max_pool_with_offsets": 1, "avg_pool2d_backward": 2, "avg_pool3d_backward": 2}  # fmt: skip
-"""Operators over a window: the position of the window's size."""
+"""Operators over a window: the position of the argument with the window's size."""
 
 SPECIAL = frozenset(
     "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
     "reciprocal div true_divide sigmoid logit erf erfc erfinv lgamma digamma gelu silu mish softplus elu log_sigmoid "
     "log_sigmoid_forward logaddexp prepare_softmax_online".split()
 )
-"""Operators that take a processor many times as long as an addition: transcendental functions, roots, divisions."""
+"""Operators many times slower than an addition: transcendental functions, roots, divisions."""
 
 SPECIAL_COST = 8
-"""Operations in whose time one special function can be had. An NVIDIA GPU gives 16 of them per clock and
-multiprocessor, beside 64 or 128 multiply-adds, which count as two: 8 or 16 (CUDA C++ Programming Guide, throughput of
-native arithmetic instructions). The smaller one, since a roof is a bound: accurate functions take more."""
+"""Operations that take as long as one special function. An NVIDIA GPU does 16 of these per clock and
+multiprocessor, against 64 or 128 multiply-adds of two operations each: 8 or 16 (CUDA C++ Programming Guide, throughput
+of native arithmetic instructions). The smaller, since a roofline is a bound: accurate functions take longer."""
 
 ATTENTION = ("_scaled_dot_product", "_flash_attention", "_efficient_attention")
-UNSORTED = frozenset("sort topk msort argsort kthvalue median mode unique_dim _unique2 searchsorted".split())
+SORTS = frozenset("sort topk msort argsort kthvalue median mode unique_dim _unique2 searchsorted".split())
 
 
 class Unknown(Exception):
-    """The arithmetic of an operator cannot be said; the text says why."""
+    """Error for an operator whose arithmetic is not known; its message is the reason."""
 
 
 def name_of(node: Node) -> str:
-    """The bare name of an ATen operator: ``aten.mm.default`` gives ``mm``."""
+    """Return the bare name of an ATen operator: ``aten.mm.default`` gives ``mm``."""
     parts = node.target.split(".")
     return parts[1] if len(parts) > 1 and parts[0] in ("aten", "prims", "mkldnn", "inductor") else node.target
 
@@ -85,15 +84,15 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     """Return the number of arithmetic operations of ``node``.
 
     Args:
-        nodes: the nodes of its graph by name, for the shapes of what it takes.
-        sizes: the number that was seen for each symbol of a dynamic shape.
+        nodes: the nodes of its graph by name, for the shapes of its inputs.
+        sizes: the observed value of each symbol of a dynamic shape.
 
     Raises:
         Unknown: with the reason.
     """
     if not node.compute:
         return 0
-    node = _run_by(node)
+    node = _wrapped_node(node)
     name = name_of(node)
     if name in MOVES:
         return 0
@@ -104,25 +103,26 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     if node.kind == "custom":
         raise Unknown(f"what {node.target} computes cannot be seen")
     count = _Shapes(node, nodes, sizes).count(name)
-    if not 0 <= count < MOST:
+    if not 0 <= count < MAX_OPERATIONS:
         raise Unknown(f"the sizes that {node.target} takes are none that a device holds")
     return count
 
 
-RUNS = {
+RNG_WRAPPERS = {
     "run_and_save_rng_state": (0, 1),
     "run_with_rng_state": (1, 0),
     "graphsafe_run_with_rng_state": (0, 0),
 }
-"""Operators that run another one and see to the generator: which argument that is, and results before its own."""
+"""Operators that run another one and manage the RNG state: the index of the inner operator among the arguments, and
+the number of results before its own."""
 
 
-def _run_by(node: Node) -> Node:
-    """Return the node that a node runs which also keeps the state of the random generator; any other node itself."""
+def _wrapped_node(node: Node) -> Node:
+    """Return the inner node of an operator of ``RNG_WRAPPERS``; any other node unchanged."""
     outer, _, inner = node.target.partition("(")
-    if not inner or outer not in RUNS:
+    if not inner or outer not in RNG_WRAPPERS:
         return node
-    place, more = RUNS[outer]
+    place, more = RNG_WRAPPERS[outer]
     return dataclasses.replace(
         node, target=inner.removesuffix(")"), args=node.args[place + 1 :], outputs=node.outputs[more:]
     )
@@ -132,10 +132,10 @@ def special(node: Node, count: int) -> int:
     """Return how many of a node's operations are transcendental functions, roots or divisions.
 
     Args:
-        count: what ``operations`` gives for it.
+        count: result of ``operations`` for the node.
     """
     name = name_of(node).removesuffix("_")
-    if name == "pow":  # a small whole power is multiplied out
+    if name == "pow":  # Inductor multiplies out an integer power
         power = node.args[1] if len(node.args) > 1 else None
         return 0 if isinstance(power, int) or (isinstance(power, float) and power.is_integer()) else count
     if name not in SPECIAL or (node.dtype or "").startswith(("int", "uint", "bool")):
@@ -160,28 +160,28 @@ class _Shapes:
         if name.startswith(ATTENTION):
             return self._attention(name)
         if name in PER_REDUCED:
-            return PER_REDUCED[name] * self._elements(self._taken(0))
+            return PER_REDUCED[name] * self._elements(self._input(0))
         if name in SCATTERS:
-            return self._elements(self._taken(SCATTERS[name]))
+            return self._elements(self._input(SCATTERS[name]))
         if name in ("index_put", "index_put_"):
             adds = len(node.args) > 3 and node.args[3] is True
-            return self._elements(self._taken(2)) if adds else 0
+            return self._elements(self._input(2)) if adds else 0
         if name in POOLS:
             return self._window(POOLS[name]) * self._elements(
-                self._taken(0) if name.endswith("_backward") else self._made()
+                self._input(0) if name.endswith("_backward") else self._output()
             )
-        if name == "max_pool2d_backward":  # it has no indices: each window is looked through again
-            return (self._window(2) + 1) * self._elements(self._taken(0))
-        if name in UNSORTED:
+        if name == "max_pool2d_backward":  # without indices each window is searched again
+            return (self._window(2) + 1) * self._elements(self._input(0))
+        if name in SORTS:
             raise Unknown(f"how many comparisons {node.target} takes depends on how it is done")
         if node.kind in ("pointwise", "random", "mutation"):
             return PER_ELEMENT.get(name, 1) * sum(self._elements(t) for t in node.outputs)
         raise Unknown(f"what {node.target} computes is not modelled")
 
     def _product(self, name: str) -> int:
-        elements = self._elements(self._made())
+        elements = self._elements(self._output())
         first = 1 if name in ("addmm", "baddbmm", "addmv") else 0
-        inner = self._dims(self._taken(first))
+        inner = self._dims(self._input(first))
         if not inner:
             raise Unknown(f"the shapes of {self.node.target} are not in the record")
         has_bias = name in ("linear", "_linear_pointwise") and len(self.node.args) > 2
@@ -189,40 +189,40 @@ class _Shapes:
         return 2 * elements * inner[-1] + bias
 
     def _linear_backward(self) -> int:
-        grad, weight = self._elements(self._taken(1)), self._dims(self._taken(2))
+        grad, weight = self._elements(self._input(1)), self._dims(self._input(2))
         if not weight:
             raise Unknown(f"the shapes of {self.node.target} are not in the record")
-        mask = self._wanted()
+        mask = self._gradient_mask()
         return 2 * grad * weight[-1] * sum(mask[:2]) + (grad if mask[2] else 0)
 
-    def _wanted(self) -> tuple[bool, ...]:
-        """Return which gradients a backward computes: of its input, of the weight and of the bias."""
-        wanted = self.node.args[-1]
-        if isinstance(wanted, tuple) and len(wanted) == 3:
-            return tuple(bool(m) for m in wanted)
+    def _gradient_mask(self) -> tuple[bool, ...]:
+        """Return which gradients a backward computes: those of the input, the weight and the bias."""
+        mask = self.node.args[-1]
+        if isinstance(mask, tuple) and len(mask) == 3:
+            return tuple(bool(m) for m in mask)
         return True, True, True
 
     def _convolution(self, name: str) -> int:
         if name == "convolution_backward":
-            grad, image, weight = self._taken(0), self._taken(1), self._taken(2)
-            mask = self._wanted()
-            turned = self._argument(7) is True
-            once = self._convolved(image if turned else grad, weight, turned)
+            grad, image, weight = self._input(0), self._input(1), self._input(2)
+            mask = self._gradient_mask()
+            transposed = self._argument(7) is True
+            once = self._convolved(image if transposed else grad, weight, transposed)
             return once * sum(mask[:2]) + (self._elements(grad) if mask[2] else 0)
-        turned = name != "_convolution_pointwise" and self._argument(6) is True
-        output = self._made()
+        transposed = name != "_convolution_pointwise" and self._argument(6) is True
+        output = self._output()
         bias = self._elements(output) if isinstance(self._argument(2), Ref) else 0
-        return self._convolved(self._taken(0) if turned else output, self._taken(1), turned) + bias
+        return self._convolved(self._input(0) if transposed else output, self._input(1), transposed) + bias
 
-    def _convolved(self, places: Tensor, weight: Tensor, turned: bool) -> int:
-        """Each element of ``places`` meets all of the weights of its channel, forward or turned around."""
+    def _convolved(self, places: Tensor, weight: Tensor, transposed: bool) -> int:
+        """Return the operations of a convolution: each element of ``places`` meets all weights of its channel."""
         channels = next(iter(self._dims(weight)), 1)
         return 2 * self._elements(places) * (self._elements(weight) // max(channels, 1))
 
     def _attention(self, name: str) -> int:
         backward = name.endswith("_backward")
         first = 1 if backward else 0
-        query, key, value = (self._dims(self._taken(first + i)) for i in range(3))
+        query, key, value = (self._dims(self._input(first + i)) for i in range(3))
         if not (len(query) == len(key) == len(value) == 4):
             raise Unknown(f"the shapes of {self.node.target} are not those of four-dimensional attention")
         # aten's own layout is batch, heads, length, width; the inner forms have length before heads.
@@ -243,14 +243,14 @@ class _Shapes:
     def _argument(self, position: int) -> Any:
         return self.node.args[position] if position < len(self.node.args) else None
 
-    def _taken(self, position: int) -> Tensor:
+    def _input(self, position: int) -> Tensor:
         value = self._argument(position)
         source = self.nodes.get(value.name) if isinstance(value, Ref) else None
         if source is None or not source.outputs:
             raise Unknown(f"the shapes that {self.node.target} takes are not in the record")
         return source.outputs[0]
 
-    def _made(self) -> Tensor:
+    def _output(self) -> Tensor:
         if not self.node.outputs:
             raise Unknown(f"the shape that {self.node.target} makes is not in the record")
         return self.node.outputs[0]
@@ -262,20 +262,20 @@ class _Shapes:
         return math.prod(self._dims(tensor))
 
 
-MOST = 2**128
-"""Operations that no operator takes: a product of two numbers of 64 bits."""
+MAX_OPERATIONS = 2**128
+"""Upper bound on operations of one operator: the product of two 64-bit numbers."""
 
-LONGEST = 2000
-"""Characters in the text of a size that are read; Python's parser cannot go deeper than that in one expression."""
+MAX_SIZE_CHARACTERS = 2000
+"""Longest text of a size that is parsed; longer ones could nest too deeply for Python's parser."""
 
 
 def observed_sizes(compilation: Compilation) -> dict[str, int]:
-    """Return the symbols of sizes, with the numbers that were seen."""
+    """Return the observed value of each size symbol."""
     return {one.symbol: one.hint for one in compilation.dynamic if one.hint is not None}
 
 
 def node_bytes(node: Node, sizes: Mapping[str, int]) -> int | None:
-    """Return the bytes of the results of a node, with ``sizes`` for symbols; ``None`` where one depends on data."""
+    """Return the bytes of a node's results, with ``sizes`` for symbols; ``None`` if a size depends on data."""
     known = [one for tensor in node.outputs if (one := _tensor_bytes(tensor, sizes)) is not None]
     return sum(known) if known and len(known) == len(node.outputs) else None
 
@@ -291,37 +291,39 @@ def _tensor_bytes(tensor: Tensor, sizes: Mapping[str, int]) -> int | None:
 
 
 def length(size: int | str, sizes: Mapping[str, int]) -> int:
-    """A size as a number: symbols as they were seen. Raises ``Unknown`` where one depends on data."""
+    """Return a size as a number, with observed values for symbols; raise ``Unknown`` if it depends on data."""
     if isinstance(size, int):
         return size
     value = -1
-    if len(size) <= LONGEST:
+    if len(size) <= MAX_SIZE_CHARACTERS:
         try:
             value = _value(syntax.parse(size, mode="eval").body, sizes)
         except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
             raise Unknown(f"the size {size} depends on data") from None
     if not 0 <= value < 2**64:
-        raise Unknown(f"the size {size[:LONGEST]} is none that a device holds")
+        raise Unknown(f"the size {size[:MAX_SIZE_CHARACTERS]} is none that a device holds")
     return value
 
 
-def _value(expression: ast.expr, sizes: Mapping[str, int], room: int = 200) -> int:
-    """``room``: how much deeper it may go. Python's own limit differs from program to program."""
-    if room == 0:
+def _value(expression: ast.expr, sizes: Mapping[str, int], depth_left: int = 200) -> int:
+    """Return the value of an expression that nests at most ``depth_left`` deep; Python's recursion limit varies."""
+    if depth_left == 0:
         raise RecursionError
     if isinstance(expression, ast.Constant) and isinstance(expression.value, int):
         return expression.value
     if isinstance(expression, ast.Name):
         return sizes[expression.id]
     if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
-        return -_value(expression.operand, sizes, room - 1)
+        return -_value(expression.operand, sizes, depth_left - 1)
     if isinstance(expression, ast.BinOp):
-        left, right = (_value(side, sizes, room - 1) for side in (expression.left, expression.right))
+        left, right = (_value(side, sizes, depth_left - 1) for side in (expression.left, expression.right))
         for kind, apply in _OPERATORS.items():
             if isinstance(expression.op, kind):
                 return int(apply(left, right))
     if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
-        return int(_FUNCTIONS[expression.func.id](*(_value(a, sizes, room - 1) for a in expression.args)))
+        return int(
+            _FUNCTIONS[expression.func.id](*(_value(a, sizes, depth_left - 1) for a in expression.args))
+        )
     raise KeyError(ast.dump(expression))
 
 
@@ -349,4 +351,4 @@ _FUNCTIONS: dict[str, Any] = {
     "CleanDiv": lambda a, b: a // b,
     "CeilDiv": lambda a, b: -(-a // b),
 }
-"""Functions that torch writes into the text of a size."""
+"""Functions in torch's texts of sizes."""

@@ -1,4 +1,4 @@
-"""The buffers between the groups of one phase: who writes and reads each, and what one kernel for two would save."""
+"""Buffers between the fused groups of one phase: their writers and readers, and bytes that fusing two would save."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .arithmetic import node_bytes
 
 
 class Buffers:
-    """Who touches what.
+    """Readers and writers of the buffers of one phase.
 
     Args:
         loops, groups: the nodes of those stages by name; the inputs of the graph are among the loops.
         aten: the post-grad nodes by name.
-        lowered: what lowering made of them; empty where it was not seen: then any value may be needed, or none.
-        sizes: the numbers that were seen for symbols of sizes.
+        lowered: buffers that lowering made of them; empty if not observed: then any value may be needed, or none.
+        sizes: the observed values of size symbols.
     """
 
     def __init__(
@@ -35,46 +35,45 @@ class Buffers:
         self._aten = aten
         self._lowered = tuple(lowered)
 
-    def common(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
-        """Return the loops and inputs that one writes and the other reads, or that both read, by name, in order."""
-        reads_a, writes_a = self.touched(ga)
-        reads_b, writes_b = self.touched(gb)
-        shared = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)
+    def common(self, first: Collection[str], second: Collection[str]) -> list[str]:
+        """Return names of loops and inputs that one writes and the other reads, or both read, in order of the loops."""
+        reads_first, writes_first = self.touched(first)
+        reads_second, writes_second = self.touched(second)
+        shared = (writes_first & reads_second) | (writes_second & reads_first) | (reads_first & reads_second)
         return sorted((name for name in shared if name in self._loops), key=self._order.__getitem__)
 
-    def saved(self, ga: Collection[str], gb: Collection[str]) -> tuple[int | None, str]:
-        """Bytes that one kernel for both would not move, at most; ``None`` and why, where a size is not known.
+    def saved(self, first: Collection[str], second: Collection[str]) -> tuple[int | None, str]:
+        """Return the bytes that one kernel for both would save at most; ``None`` and the reason if a size is not known.
 
-        A buffer that is made there is not read, nor written if nothing else is known to need it; any other is read
-        once.
+        The kernel reads no buffer that it writes, does not write it if nothing else needs it, and reads any other once.
         """
-        common = self.common(ga, gb)
+        common = self.common(first, second)
         known = {name: node_bytes(self._loops[name], self._sizes) for name in common}
         unknown = [name for name, nbytes in known.items() if nbytes is None]
         if unknown:
             return None, f"the size of {', '.join(unknown)} is not known before it runs"
-        together = {*ga, *gb}
+        together = {*first, *second}
         total = 0
         for name in common:
             size = known[name] or 0
             maker, readers = self.makers.get(name, ""), self.readers.get(name, {})
             within = [g for g in readers if g in together and g != maker]
-            reads = sorted(_most(size, self._groups[g].reads) for g in within)
+            reads = sorted(_bytes_moved(size, self._groups[g].reads) for g in within)
             if maker not in together:
                 total += sum(reads[:-1])
                 continue
             total += sum(reads)
             if name not in self._needed and together.issuperset(readers):
-                total += _most(size, self._groups[maker].writes)
+                total += _bytes_moved(size, self._groups[maker].writes)
         return total, ""
 
     def touched(self, groups: Collection[str]) -> tuple[set[str], set[str]]:
-        """The buffers that groups read, and those that they write."""
+        """Return the buffers that groups read, and those that they write."""
         reads = {name for g in groups for name in self._read_by.get(g, ())}
         return reads, {name for g in groups for name in self._made_by.get(g, ())}
 
     def leaves(self, buffer: str, group: str) -> bool:
-        """Return True if a buffer that a group writes is, or may be, a result, or another group reads it."""
+        """Return True if a buffer that a group writes is or may be a graph result, or if another group reads it."""
         return (
             not self._lowered
             or buffer in self._needed
@@ -87,7 +86,7 @@ class Buffers:
 
     @cached_property
     def makers(self) -> dict[str, str]:
-        """The group that writes each buffer; one result of a library call is written by the call."""
+        """The group that writes each buffer; for one of several results of a library call, the group of the call."""
         makers = {member: name for name, group in self._groups.items() for member in group.members}
         for name, loop in self._loops.items():
             if loop.kind == "nop" and len(loop.inputs) == 1 and loop.inputs[0] in makers:
@@ -120,7 +119,7 @@ class Buffers:
         return readers
 
     def _read(self, loop: Node) -> Iterator[str]:
-        """The buffers that a loop reads. A concatenation is read where its pieces are; what does no work reads none."""
+        """Yield the buffers that a loop reads: for a concatenation its pieces, for a loop without work none."""
         for name in loop.inputs if loop.kind != "nop" else ():
             inner = self._loops.get(name)
             pieces = inner is not None and inner.kind == "nop" and len(inner.inputs) > 1
@@ -128,7 +127,7 @@ class Buffers:
 
     @cached_property
     def _needed(self) -> frozenset[str]:
-        """Loops whose values must be in memory whatever reads them: results of the graph, inputs changed in place."""
+        """Loops whose values must be written whatever reads them: graph results and inputs changed in place."""
         nodes = self._aten
         results: set[str] = set()
         for name in (name for n in nodes.values() if n.op == "output" for name in n.inputs):
@@ -138,6 +137,6 @@ class Buffers:
         return frozenset(e.buffer for e in self._lowered if e.node in results or e.reason == "mutation")
 
 
-def _most(size: int, moved: int | None) -> int:
-    """The size of a buffer, or what a group moves at all where that is less: it may read a part of it."""
+def _bytes_moved(size: int, moved: int | None) -> int:
+    """Return a buffer's size, or all bytes that a group moves if fewer: it may read only a part."""
     return size if moved is None else min(size, moved)

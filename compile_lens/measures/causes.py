@@ -1,4 +1,4 @@
-"""Causes that keep a program from being faster: parts that are not compiled, or compiled too often, ranked."""
+"""Ranked causes that keep a program from being faster: code that is not compiled, or compiled too often."""
 
 from __future__ import annotations
 
@@ -52,37 +52,37 @@ KINDS = (
     RECOMPILED,
     CACHE_BYPASSED,
 )
-"""Kinds of a ``Cause``, the worst first: those that end a call, then code that runs without any compiled code."""
+"""Kinds of a ``Cause``, worst first: those that end a call, then code that runs without compiled code."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One fact of a program that keeps it from being faster, and that one change removes: a line at which graphs break,
-    an attribute or a size that changes.
+    """One fact of a program that keeps it from being faster, removable by one change: a line that breaks graphs, an
+    attribute or a size that changes.
 
     Attributes:
-        kind: one of ``KINDS``: the worst that it did.
-        place: the line, ``None`` where it is of no line.
-        function: the function that it costs.
-        count: how often that was seen, at every place.
+        kind: its worst kind, one of ``KINDS``.
+        place: the line; ``None`` if it belongs to no line.
+        function: the function that runs slower.
+        count: occurrences of ``kind``, over all places.
         ending: torch's reason, with its hints and link.
-        seconds: compile time that it took, measured, at every place; 0 where it took none of its own.
-        recompilation: what made a code be compiled again, of the last time.
-        other_recompilations: at a limit, those for which the other variants were made, one for each thing that changed.
+        seconds: measured compile time, summed over all places; 0 if it took none of its own.
+        recompilation: the last recompile.
+        other_recompilations: at a limit, the recompiles that made the other variants, one for each changed value.
         limit: the setting that was reached.
-        origin_line: the line that caused it, where that is in another function, which ``function`` calls; ``None``
-            where ``place`` is that line, or it is of no line.
-        caller: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
-            program's own, or that is not known.
-        certain: whether it is certain that something ran eagerly for it.
-        after_break: whether what it costs is what follows a graph break.
-        eager_kind: of what Dynamo was not asked about, ``EagerFrame.kind``.
-        torch_caller: ``ProgramFrame.torch_caller`` of what was compiled again, or reached its limit.
-        sharing: how many compiled functions, at least, share the code, its cache entries and their limit; 0 where that
-            is not known.
-        cache: of what is not cached, the cache.
-        effects: each thing that it did, the worst first, where that is more than one: at several places, or of several
-            kinds; each is a cause by itself, with the count and the seconds of its own place.
+        origin_line: the line that caused it, if that is in another function, called by ``function``; ``None`` if
+            ``place`` is that line, or if there is none.
+        caller: the program's line that led to a line of a library; ``None`` if ``place`` is the program's own, or if
+            the caller is not known.
+        certain: whether some code certainly ran eagerly because of it.
+        after_break: whether the slower code follows a graph break.
+        eager_kind: ``EagerFrame.kind`` of code that Dynamo was not asked to compile.
+        torch_caller: ``ProgramFrame.torch_caller`` of code that was recompiled or reached its limit.
+        sharing: how many compiled functions, at least, share the code, its cache entries and their limit; 0 if not
+            known.
+        cache: the compiler's cache that was bypassed.
+        effects: if there are several places or kinds, a cause for each, worst first, with the count and the seconds of
+            its own place.
     """
 
     kind: str
@@ -106,35 +106,41 @@ class Cause:
 
 
 def causes(program: ProgramRecord) -> tuple[Cause, ...]:
-    """The causes by what they cost: first code that runs without compiled code, then what was compiled again so often
-    that it is near its limit, then what took most compile time. Of equal cost the worst kind comes first, then what was
-    seen most often; the program's own lines come before torch's.
+    """Return the causes, most expensive first: code that runs eagerly, then code recompiled so often that it is near
+    its limit, then by compile time. Of equal cost the worst kind comes first, then the most frequent; the program's own
+    lines come before torch's.
 
-    How long the eager parts themselves take is not measured, so that it does not enter the order.
+    The time of eager code is not measured, so it does not enter the order.
     """
-    effects = [*_left(program), *_unasked(program), *_broken(program), *_again(program), *_bypassed(program)]
+    effects = [
+        *_stopped_effects(program),
+        *_eager_effects(program),
+        *_break_effects(program),
+        *_recompile_effects(program),
+        *_bypass_effects(program),
+    ]
     at_limit = {(one.cause.function, one.cause.place) for one in effects if one.cause.kind == RECOMPILE_LIMIT}
 
     def order(cause: Cause) -> tuple[float, bool, float, int, int]:
         return _rank(cause, at_limit), _of_torch(cause), -cause.seconds, KINDS.index(cause.kind), -cause.count
 
     keys = keys_of(program, [one.change for one in effects])
-    together = _together([one.keys | of_change for one, of_change in zip(effects, keys, strict=True)])
-    unranked = [_joined([effects[n].cause for n in numbers]) for numbers in together]
+    connected = _connected([one.keys | of_change for one, of_change in zip(effects, keys, strict=True)])
+    unranked = [_merged([effects[n].cause for n in numbers]) for numbers in connected]
     return tuple(sorted(unranked, key=order))
 
 
 @dataclass(frozen=True)
 class _Effect:
-    """A cause at one place. ``keys``: facts of the program that it is of; ``change``: the value that changed."""
+    """A cause at one place. ``keys``: the program's facts behind it; ``change``: the value that changed."""
 
     cause: Cause
     keys: frozenset[Key] = frozenset()
     change: Change | None = None
 
 
-def _together(keys: list[frozenset[Key]]) -> list[list[int]]:
-    """Numbers of effects by the fact that they are of: those are of one that share a key, or another one in between."""
+def _connected(keys: list[frozenset[Key]]) -> list[list[int]]:
+    """Return indices of effects grouped by fact: the connected components under shared keys."""
     parent = list(range(len(keys)))
 
     def root(number: int) -> int:
@@ -152,8 +158,8 @@ def _together(keys: list[frozenset[Key]]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _joined(effects: list[Cause]) -> Cause:
-    """One cause of all its effects. Their order does not rest on seconds, which are others in each run."""
+def _merged(effects: list[Cause]) -> Cause:
+    """Return one cause for several effects. Their order ignores seconds, which differ from run to run."""
     if len(effects) == 1:
         return effects[0]
     ranked = sorted(effects, key=_severity)
@@ -167,7 +173,7 @@ def _severity(effect: Cause) -> tuple[int, bool, int, str, int]:
 
 
 def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:
-    """The place of a cause by its kind. What recompiles at each step soon runs eagerly, if it does not yet."""
+    """Return the rank of a cause by its kind. Code near its recompile limit ranks above a graph break."""
     effects = cause.effects or (cause,)
     near = any(one.kind == RECOMPILED and _is_near(one, at_limit) for one in effects)
     rank = min(map(_own_rank, effects))
@@ -175,7 +181,7 @@ def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:
 
 
 def _own_rank(effect: Cause) -> float:
-    """The place of one effect. What follows a graph break ran eagerly since the graph broke: the break comes first."""
+    """Return the rank of one effect. Code that ran eagerly after a graph break ranks below the break."""
     if effect.kind == NOTHING_AT_FIRST and effect.after_break:
         return KINDS.index(GRAPH_BREAK) + 0.5
     return KINDS.index(GRAPH_BREAK if effect.kind == RECOMPILED else effect.kind)
@@ -200,7 +206,7 @@ _KIND_OF = {
 }
 
 
-def _left(program: ProgramRecord) -> list[_Effect]:
+def _stopped_effects(program: ProgramRecord) -> list[_Effect]:
     effects = []
     for frame in program.frames:
         for outcome, kind in _KIND_OF.items():
@@ -228,30 +234,32 @@ def _left(program: ProgramRecord) -> list[_Effect]:
                     torch_caller=frame.torch_caller,
                     after_break=frame.resume_line is not None,
                     origin_line=met,
-                    other_recompilations=_forms_before(frame, last) if limit else (),
+                    other_recompilations=_earlier_recompilations(frame, last) if limit else (),
                     sharing=sharing(frame),
                 )
                 effects.append(_Effect(cause, keys, Change.of(frame, [last]) if limit else None))
-        for_ever = [v for v in frame.evaluations if is_permanently_eager(v)]
-        if for_ever:
+        permanently_eager = [v for v in frame.evaluations if is_permanently_eager(v)]
+        if permanently_eager:
             place, _ = _place(frame, None)
             rest = frame.resume_line is not None
             effects.append(
-                _Effect(Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest))
+                _Effect(
+                    Cause(NOTHING_AT_FIRST, place, frame.function, len(permanently_eager), after_break=rest)
+                )
             )
     return effects
 
 
 def _line_keys(program: ProgramRecord, ending: Ending | None, caller: Frame | None = None) -> frozenset[Key]:
-    """The fact that an ending is of: the statement at which it was met, or the program's own from which a line of a
-    library was reached."""
+    """Return the fact behind an ending: its statement, or for a line of a library the program's statement that led
+    there."""
     if ending is None or not ending.frames:
         return frozenset()
     at = calling_line(ending, caller) or ending.frames[-1]
     return frozenset({("line", *statement(program, at.file, at.line))})
 
 
-def _unasked(program: ProgramRecord) -> list[_Effect]:
+def _eager_effects(program: ProgramRecord) -> list[_Effect]:
     effects = []
     broken = {at: b for b in program.breaks for at in b.ending.frames}
     for one in program.eager_frames:
@@ -270,7 +278,7 @@ def _unasked(program: ProgramRecord) -> list[_Effect]:
 
 
 def _eager_keys(program: ProgramRecord, one: EagerFrame, broken: dict[Frame, Break]) -> frozenset[Key]:
-    """The fact for which a function ran eagerly: the stance, or the break inside of its call."""
+    """Return the fact that made a function run eagerly: the stance, or the break inside its call."""
     if one.kind == STANCE:
         return frozenset({(STANCE, one.cause.reason, one.cause.frames)})
     inside = next((broken[at] for at in one.cause.frames if at in broken), None)
@@ -278,13 +286,13 @@ def _eager_keys(program: ProgramRecord, one: EagerFrame, broken: dict[Frame, Bre
 
 
 def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
-    """Return the place of the code in which something was met, and the line that was met where it is another one. In a
-    function of the program it is the line itself if it lies in it, else the function's first line."""
+    """Return the place to show for an ending, and the line where it arose if that is another one. The place is that
+    line if it lies in the function, else the function's first line."""
     own = Frame(frame.file, frame.resume_line or frame.line, frame.function)
     at = why.frames[-1] if why is not None and why.frames else None
     if at is None or (at.file, at.line, plain_name(at.function)) == (own.file, own.line, own.function):
         return own, None
-    if frame.torch_caller:  # what begins is torch's
+    if frame.torch_caller:  # the outermost code is torch's
         return at, None
     if not _inside(at, frame):
         return own, at
@@ -292,22 +300,22 @@ def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None
 
 
 def _inside(at: Frame, frame: ProgramFrame) -> bool:
-    """Return True if a line is one of a code's own, and not of a function that it calls."""
+    """Return True if a line is the code's own, not that of a function that it calls."""
     lines = not frame.code_lines or any(first <= at.line <= last for first, last in frame.code_lines)
     return (at.file, plain_name(at.function)) == (frame.file, frame.function) and lines
 
 
 _COSTLY = (REST_RUNS_EAGERLY, RESUMED, OUTCOME_NOT_KNOWN, CALL_RAISED)
-"""Outcomes of breaks that are causes of their own, the worst first."""
+"""Outcomes of breaks that count as causes, worst first."""
 
 
-def _broken(program: ProgramRecord) -> list[_Effect]:
+def _break_effects(program: ProgramRecord) -> list[_Effect]:
     effects = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
-    reported = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
-    for there in break_sites(program.breaks).values():
+    reported = {id(b) for v in program.evaluations for b in v.breaks if _is_reported(b, v)}
+    for breaks_at in break_sites(program.breaks).values():
         by_fact: dict[frozenset[Key], list[Break]] = {}
-        for one in there:
+        for one in breaks_at:
             if one.outcome in _COSTLY and id(one) not in reported:  # others are functions that run eagerly
                 by_fact.setdefault(_line_keys(program, one.ending, met[id(one)][1]), []).append(one)
         for keys, own in by_fact.items():
@@ -328,8 +336,8 @@ def _broken(program: ProgramRecord) -> list[_Effect]:
     return effects
 
 
-def _is_why(graph_break: Break, evaluation: FrameEvaluation) -> bool:
-    """Return True if a compile raised for the break itself, and not for what it could not do about it."""
+def _is_reported(graph_break: Break, evaluation: FrameEvaluation) -> bool:
+    """Return True if the break itself is the reason that the compile raised."""
     return (
         graph_break.outcome == CALL_RAISED
         and evaluation.cause is not None
@@ -337,13 +345,13 @@ def _is_why(graph_break: Break, evaluation: FrameEvaluation) -> bool:
     )
 
 
-def _again(program: ProgramRecord) -> list[_Effect]:
+def _recompile_effects(program: ProgramRecord) -> list[_Effect]:
     effects = []
     for frame in program.frames:
         by_change: dict[str, list[FrameEvaluation]] = {}
         for evaluation in frame.evaluations:
             if evaluation.recompilation is not None and evaluation.outcome == COMPILED and evaluation.graphs:
-                by_change.setdefault(_what(evaluation.recompilation), []).append(evaluation)
+                by_change.setdefault(_changed_value(evaluation.recompilation), []).append(evaluation)
         for own in by_change.values():
             cause = Cause(
                 RECOMPILED,
@@ -362,14 +370,14 @@ def _again(program: ProgramRecord) -> list[_Effect]:
 
 
 def sharing(frame: ProgramFrame) -> int:
-    """Return how many compiled functions made cache entries of a code, or found no place there; 0: not known. Others
-    may have found an entry that fits, or come after the limit was reached: Dynamo is not asked then."""
+    """Return how many compiled functions added cache entries to a code or hit its limit; 0 if not known. Others may
+    have found a matching entry, or run after the limit was reached: Dynamo is not asked then."""
     own = (v for v in frame.evaluations if v.outcome in (COMPILED, NO_GRAPH, LIMIT))
     return len({v.compiled_function for v in own} - {0})
 
 
-def _bypassed(program: ProgramRecord) -> list[_Effect]:
-    """The codes whose graphs one of the compiler's caches does not take, by cache and reason."""
+def _bypass_effects(program: ProgramRecord) -> list[_Effect]:
+    """Return the code objects whose graphs bypass one of the compiler's caches, by cache and reason."""
     effects = []
     for (number, cache, why), count in Counter(bypasses(program)).items():
         frame = program.frames[number] if number >= 0 else None
@@ -382,9 +390,9 @@ def _bypassed(program: ProgramRecord) -> list[_Effect]:
     return effects
 
 
-def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
-    """Return what the cache entries of a code were compiled for before one call found no place: the last recompile for
-    each thing that changed, most entries first; without what changed in that call."""
+def _earlier_recompilations(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
+    """Return the recompiles of a code before a call hit the limit: the last for each changed value, most entries first,
+    without the value that changed in that call."""
     by_change: dict[str, list[Recompilation]] = {}
     for evaluation in frame.evaluations:
         if (
@@ -392,12 +400,14 @@ def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompil
             and evaluation.outcome == COMPILED
             and evaluation.number < ended.number
         ):
-            by_change.setdefault(_what(evaluation.recompilation), []).append(evaluation.recompilation)
+            by_change.setdefault(_changed_value(evaluation.recompilation), []).append(
+                evaluation.recompilation
+            )
     if ended.recompilation is not None:
-        by_change.pop(_what(ended.recompilation), None)
+        by_change.pop(_changed_value(ended.recompilation), None)
     return tuple(of[-1] for of in sorted(by_change.values(), key=lambda of: -len(of)))
 
 
-def _what(recompilation: Recompilation) -> str:
+def _changed_value(recompilation: Recompilation) -> str:
     failed = recompilation.change
     return "" if failed is None else failed.source or failed.text

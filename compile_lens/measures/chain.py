@@ -1,7 +1,7 @@
-"""The chain between stages, both ways: Python line ↔ Dynamo ↔ ATen ↔ loop ↔ group ↔ kernel and its lines.
+"""Chain of links between stages, both ways: Python line ↔ Dynamo ↔ ATen ↔ loop ↔ group ↔ kernel and its lines.
 
-Links are read from the record (``origins``, ``members``, ``frames``), never guessed. Many to many is
-ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator stands in two kernels.
+Links are read from the record (``origins``, ``members``, ``frames``), never guessed. They are many-to-many:
+fusion maps n→1, decomposition 1→n, and a rematerialised operator is in two kernels.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from compile_lens.record.messages import first_names
 class Chain:
     """The links of a capture. *Up* is towards the Python line, *down* towards the kernel.
 
-    Every answer is in a fixed order: the order of the record. Building takes time proportional to the number
-    of links and happens once for a capture, however many chains are made of it.
+    Every answer is in record order. The links are built once for a capture, in time proportional to their number,
+    however many chains share them.
 
     An address is ``(compile id, stage, name)`` or a text, as the page copies it and ``str`` of a frame begins: a line
     (``"model.py:7"``), a call in one by its columns (``"model.py:7:11-23"``, on Python 3.11 and later), a name at a
-    line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of what is called), a kernel or a line of one, a module with
-    all in it (``"module:layers.3.attn"``). A file goes by the end of its path. A text stands for all that it names, in
-    every compilation that has it (``find``): the answer is that of all of these together. What could mean different
-    places is refused, with texts for each.
+    line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of its callee), a kernel or a line of one, a module with
+    its submodules (``"module:layers.3.attn"``). The end of a file's path is enough. A text means everything that it
+    names in every compilation (``find``), and the answer covers all of these. An ambiguous text raises an error that
+    lists a text for each possibility.
 
-    What autograd needs may be what the program computes anyway: where the forward keeps ``sin(x)`` for its backward,
-    one node is the program's sine and the one that the derivative of ``cos(x)`` needs, and both calls are above it.
-    Where the backward works it out again (of ``sin(x) + cos(x)``), the forward's is the program's alone.
-    ``derivatives=False`` leaves out of the joint graph and of the forward what is only needed by the derivative of the
-    call, and above a part of the forward the forward ops of this gradient; of a backward, where all is there for
-    some derivative, nothing (``derivatives`` says for whose).
+    Autograd may need a value that the program computes anyway: if the forward saves ``sin(x)`` for its backward, one
+    node is both the program's sine and the one for the derivative of ``cos(x)``, and both calls are above it.
+    If the backward recomputes it (for ``sin(x) + cos(x)``), the forward's node is the program's alone.
+    ``derivatives=False`` omits nodes of the joint graph and the forward that only the call's derivative needs; above a
+    node of the forward it omits the ops whose gradient needs that node. It omits nothing of a backward, which exists
+    for derivatives only (``derivatives`` names the ops).
 
-    Raises (every method that takes an address): ``UsageError`` if the record has no such node.
+    Every method that takes an address raises ``UsageError`` if the record has no such node.
     """
 
     def __init__(self, capture: Record) -> None:
@@ -54,13 +54,13 @@ class Chain:
         self._derivatives = Derivatives(capture, self._links.up)
 
     def addresses(self) -> tuple[Address, ...]:
-        """Everything that has an address: nodes by stage, kernels, lines of kernels, then Python lines."""
+        """Return all addresses: nodes by stage, kernels, lines of kernels, then Python lines."""
         links = self._links
         return (*links.nodes, *links.kernels, *links.code_lines, *links.lines)
 
     def find(self, text: str) -> tuple[Address, ...]:
-        """The addresses that a text stands for (see ``compile_lens.measures.address``): of a call in a line the
-        nodes that were traced from it, of all compilations. Raises ``UsageError`` for what is unknown or ambiguous."""
+        """Return the addresses that a text names (see ``compile_lens.measures.address``): for a call in a line the
+        nodes traced from it, in all compilations. Raise ``UsageError`` if the text is unknown or ambiguous."""
         return self.texts.find(text)
 
     @cached_property
@@ -81,47 +81,47 @@ class Chain:
         )
 
     def links(self) -> Iterator[tuple[Address, Collection[Address]]]:
-        """Each address of ``addresses()``, in that order, and what it directly came from.
+        """Yield each address of ``addresses()``, in that order, with the addresses that it directly came from.
 
-        The whole table in one go: quicker than ``up`` for each of many addresses.
+        Faster than calling ``up`` for many addresses.
         """
         for address in self.addresses():
-            yield address, self._links.up.get(address, _NONE).keys()
+            yield address, self._links.up.get(address, _NO_LINKS).keys()
 
     def up(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Return what it directly came from."""
+        """Return the addresses that this one directly came from."""
         links, known = self._links, self.known(address)
         steps = ((at, to) for at in known for to in links.up.get(at, ()))
-        return _each(
+        return _unique(
             to for at, to in steps if derivatives or not (to in links.derived and _phase(at) == "forward")
         )
 
     def down(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Return what it directly became."""
+        """Return the addresses that this one directly became."""
         links, known = self._links, self.known(address)
         steps = ((at, to) for at in known for to in links.down.get(at, ()))
-        return _each(to for at, to in steps if derivatives or not self._needed(at, to))
+        return _unique(to for at, to in steps if derivatives or not self._for_derivative(at, to))
 
-    def _needed(self, above: Address, below: Address) -> bool:
-        """Return True if what is below exists for a derivative of what is above, or serves it."""
+    def _for_derivative(self, above: Address, below: Address) -> bool:
+        """Return True if ``below`` exists for a derivative of ``above``, or serves one."""
         derived = self._links.derived
         return _phase(below) == "forward" if above in derived else below in derived
 
     def ancestors(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Everything that it came from, nearest first; not itself. Then what a line of a kernel stands in: the kernel,
-        and the loop and the group of it that compute the line's nodes, where no other of it does."""
+        """Return all addresses that this one came from, nearest first, without itself; then, for a line of a kernel,
+        the kernel, and its loop and group if they alone compute the line's nodes."""
         known = self.known(address)
         return self._beside(known, self._above(known, derivatives), below=False)
 
     def descendants(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Everything that it became, nearest first; not itself. Then the lines that stand in it (``ancestors``)."""
+        """Return all addresses that this one became, nearest first, without itself; then its lines (``ancestors``)."""
         known = self.known(address)
         return self._beside(known, self._below(known, derivatives), below=True)
 
     def beside(self, address: Address | str) -> tuple[Address, ...]:
-        """Return what a line of a kernel stands in, and for a loop, a group or a kernel the lines that stand in it.
-        These are parts, not steps of the chain: a line serves only some of a loop's nodes."""
-        return _each(to for at in self.known(address) for to in self._links.places.get(at, ()))
+        """Return what contains a line of a kernel, and for a loop, a group or a kernel the lines in it.
+        This is containment, not a step of the chain: a line serves only some of a loop's nodes."""
+        return _unique(to for at in self.known(address) for to in self._links.places.get(at, ()))
 
     def _beside(
         self, start: Sequence[Address], reached: Sequence[Address], below: bool
@@ -130,26 +130,26 @@ class Chain:
         placed = (to for at in start if (at in lines) != below for to in self.beside(at))
         if below:
             reached = (*reached, *self._readers_of_constants(start, reached))
-        return tuple(address for address in _each((*reached, *placed)) if address not in start)
+        return tuple(address for address in _unique((*reached, *placed)) if address not in start)
 
     def _readers_of_constants(self, start: Sequence[Address], reached: Sequence[Address]) -> list[Address]:
-        """Return what reads a merged constant that is one of ``start``, or what one of them became as a whole: it is
-        linked to the parts that it uses."""
+        """Return the readers of a merged constant that is in ``start``, or that one of ``start`` became as a whole:
+        the readers are linked only to the parts that they use."""
         constants = self._links.constants
         readers: list[Address] = []
         for one in (*start, *reached) if constants else ():
             above: Collection[Address] = (one,)
             while one in constants and len(above) == 1 and (at := next(iter(above))) not in start:
-                above = self._links.up.get(at, _NONE)
+                above = self._links.up.get(at, _NO_LINKS)
             if one in constants and len(above) == 1:
                 readers += constants[one]
         return readers
 
     def lines(self, of: Kernel | Address | str, derivatives: bool = True) -> tuple[Frame, ...]:
-        """The innermost user frames that a kernel or node came from, by file and line.
+        """Return the innermost user frames that a kernel or node came from, by file and line.
 
-        A frame of torch's own counts only for a node that has no other. What is there for derivatives alone is of
-        their lines, also without ``derivatives``.
+        A frame of torch counts only for a node that has no other. Nodes that exist only for derivatives have the
+        lines of their forward ops, also without ``derivatives``.
         Empty if the chain does not reach Python (``why_not`` says where it ends).
         """
         if isinstance(of, Kernel):
@@ -188,21 +188,21 @@ class Chain:
         return tuple(address for address in whole if address in own or _phase(address) == "backward")
 
     def derivatives(self, of: Address | str) -> tuple[Address, ...]:
-        """For whose derivative a node of the joint graph is there, or anything of a backward down to a line of a
-        kernel: nodes before the joint graph.
+        """Return the ops whose derivative a node of the joint graph, or anything of a backward down to a line of a
+        kernel, exists for: nodes before the joint graph.
 
-        What the backward computes again is there for the derivatives that read it. Empty for everything else.
+        Values that the backward recomputes exist for the derivatives that read them. Empty for all other addresses.
         """
         return tuple(dict.fromkeys(a for one in self.known(of) for a in self._derivatives.of(one)))
 
     def kernels(
         self, file: Address | str, line: int | None = None, derivatives: bool = True
     ) -> tuple[Kernel, ...]:
-        """The kernels that a Python line became, itself or through what it calls, in order of the record.
+        """Return the kernels that a Python line became, itself or through the functions it calls, in record order.
 
-        ``kernels("/home/ada/model.py", 7)``, or an address alone: ``kernels("model.py:7:11-23")``. Empty for what
-        became none: a line that holds no tensor work, or one whose work was optimised away. Raises ``UsageError`` for
-        a file that the record does not know.
+        ``kernels("/home/ada/model.py", 7)``, or an address alone: ``kernels("model.py:7:11-23")``. Empty for a line
+        without tensor work, or whose work was optimised away. Raise ``UsageError`` for a file that is not in the
+        record.
         """
         if line is None:
             start = self.known(file)
@@ -213,7 +213,7 @@ class Chain:
             start = (line_address(file, line),)
         reached = {*start, *self._below(start, derivatives)}
         every = zip(self._links.every, self._links.uses, strict=True)
-        # A kernel is none of what it came from.
+        # A kernel is not among the addresses that it came from.
         return tuple(
             kernel
             for kernel, uses in every
@@ -221,10 +221,10 @@ class Chain:
         )
 
     def why_not(self, address: Address | str) -> str:
-        """Return why the chain ends at an address: why nothing is above it, or where something is, why nothing came of
-        it; ``""`` if it goes on both ways, or has come down to the generated code.
+        """Return why the chain ends at an address: why nothing is above it, or else why nothing is below it; ``""`` if
+        it goes on both ways, or has reached the generated code.
 
-        Of a text for several, ``""`` if it goes on at one of them, else what is said of each.
+        For a text with several addresses, ``""`` if the chain goes on at one of them, else the reason for each.
         """
         reasons = dict.fromkeys(self._why_not(one) for one in self.known(address))
         return "" if "" in reasons else "; ".join(reasons)
@@ -245,12 +245,12 @@ class Chain:
         return reason or "the record names no origin and no source line for it"
 
     def end(self, address: Address | str) -> DeadEnd:
-        """Return why nothing came of a Python line or a node; of several the first such."""
+        """Return why nothing came of a Python line or a node; for several addresses, of the first without a result."""
         known = self.known(address)
         return self._ends.why(next((a for a in known if not self._links.down.get(a)), known[0]))
 
     def leading(self) -> Collection[Address]:
-        """Everything that leads to a kernel, kernels aside."""
+        """Return all addresses that lead to a kernel, without the kernels."""
         start = dict.fromkeys(address for uses in self._links.uses for address in uses)
         start |= dict.fromkeys(self._links.constants)
         return {*start, *_reach(self._links.up, start)}
@@ -264,13 +264,13 @@ class Chain:
         for position, known in enumerate(every):
             if known is kernel:
                 return position
-        if kernel in every:  # an equal one, from a copy of the record
+        if kernel in every:  # an equal kernel, from a copy of the record
             return every.index(kernel)
         names = ", ".join(dict.fromkeys(k.name for k in every)) or "none"
         raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
 
     def known(self, address: Address | str) -> tuple[Address, ...]:
-        """The addresses of one, or of a text for some."""
+        """Return the addresses of a text, or an address in a tuple; raise ``UsageError`` if the record has none."""
         if isinstance(address, str):
             return self.find(address)
         links = self._links
@@ -298,13 +298,13 @@ class Chain:
         raise UsageError(f"the capture has no stage {stage!r} of {compile_id!r}; it has {stages}")
 
 
-_NONE: dict[Address, None] = {}
+_NO_LINKS: dict[Address, None] = {}
 
 
 Edges = Mapping[Address, Collection[Address]]
 
 
-def _each(addresses: Iterable[Address]) -> tuple[Address, ...]:
+def _unique(addresses: Iterable[Address]) -> tuple[Address, ...]:
     return tuple(dict.fromkeys(addresses))
 
 
@@ -319,7 +319,7 @@ def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
 
 
 def _reach(edges: Edges, start: Iterable[Address], without: Collection[Address] = ()) -> tuple[Address, ...]:
-    """Everything reachable from ``start``, breadth first, without ``start`` itself, by none of ``without``."""
+    """Return everything reachable from ``start``, breadth first, without ``start`` and never through ``without``."""
     begin = dict.fromkeys(start)
     seen = dict(begin)
     queue = list(begin)

@@ -1,4 +1,4 @@
-"""Identity of values that change between calls, over the functions that were compiled again for them."""
+"""Identity of values that change between calls, across the functions that were recompiled for them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFra
 from .program import statement
 
 Key = tuple[Hashable, ...]
-"""A fact of the program, so that effects of one fact share it."""
+"""A fact of the program; effects of the same fact share it."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A value of a code that changed, so that the code was compiled again.
+    """A value that changed, so that a code object was recompiled.
 
     Attributes:
-        frame: the code.
-        evaluations: those in which it changed.
-        source: what it is (``x.size(0)``, ``self.n``).
+        frame: the code object.
+        evaluations: the frame evaluations in which the value changed.
+        source: its expression (``x.size(0)``, ``self.n``).
     """
 
     frame: ProgramFrame
@@ -32,26 +32,26 @@ class Change:
 
     @classmethod
     def of(cls, frame: ProgramFrame, evaluations: list[FrameEvaluation]) -> Change | None:
-        """Return the change; ``None`` where torch names nothing that changed."""
+        """Return the change; ``None`` if torch names no changed value."""
         last = evaluations[-1].recompilation
         failed = None if last is None else last.change
         return None if failed is None else cls(frame, tuple(evaluations), failed.source or failed.text)
 
     @property
     def guards(self) -> Iterator[tuple[FrameEvaluation, FailedGuard]]:
-        """Each time that it changed."""
+        """Evaluations and failed guards, one pair for each time that the value changed."""
         for evaluation in self.evaluations:
             if evaluation.recompilation is not None and evaluation.recompilation.change is not None:
                 yield evaluation, evaluation.recompilation.change
 
     @property
     def code(self) -> tuple[str, int, str]:
-        """The function, whether the code is all of it or what follows a break."""
+        """File, line and name of the function, also for a resume function."""
         return self.frame.file, self.frame.line, self.frame.function
 
     @property
     def name(self) -> str:
-        """The variable, or the attribute; ``""`` of what is neither."""
+        """Name of the variable or the attribute; ``""`` if it is neither."""
         return _NAME.sub("", self.source) if _PATH.fullmatch(self.source) else ""
 
 
@@ -62,10 +62,10 @@ _CLASS = re.compile(r"type=(<class '[^']*'>)")
 
 
 def keys_of(program: ProgramRecord, changes: list[Change | None]) -> list[frozenset[Key]]:
-    """The facts that each change is of, so that those of one fact share a key.
+    """Return the keys of each change; changes of one fact share a key.
 
-    One fact are: a variable of a function, its resume functions included; an attribute of a class; a global; a setting
-    of torch's; and values that changed from the same to the same while both older variants were the newest.
+    A fact is a variable of a function, its resume functions included; an attribute of a class; a global; a torch
+    setting; or several values with the same old and new value while both older variants were the newest.
     """
     keys: list[set[Key]] = [set() if one is None else set(_own_keys(one)) for one in changes]
     known = [(number, one) for number, one in enumerate(changes) if one is not None]
@@ -79,7 +79,7 @@ def keys_of(program: ProgramRecord, changes: list[Change | None]) -> list[frozen
             if failed.old and failed.new:
                 span = (_before(one, evaluation, failed), evaluation.number)
                 by_values.setdefault((failed.old, failed.new), []).append((number, one, *span))
-    named = set()  # what a break gave, and a name in the program stands for
+    named = set()  # results of a break that also have a name in the program
     for values, alike in by_values.items():
         for i, (a, one, since, until) in enumerate(alike):
             for b, other, other_since, other_until in alike[i + 1 :]:
@@ -100,7 +100,7 @@ def keys_of(program: ProgramRecord, changes: list[Change | None]) -> list[frozen
 
 
 def _own_keys(change: Change) -> Iterator[Key]:
-    """The facts that a change shows by itself."""
+    """Yield the keys that follow from one change alone."""
     source = change.source
     if not _STACK.match(source):
         yield ("variable", *change.code, change.frame.torch_caller, source)
@@ -126,7 +126,7 @@ def _own_keys(change: Change) -> Iterator[Key]:
 
 
 def _before(change: Change, evaluation: FrameEvaluation, failed: FailedGuard) -> int:
-    """The number of the evaluation that made the older variant; -1 where it was made before."""
+    """Return the number of the evaluation that made the older variant; -1 if it is older than the record."""
     numbers = [
         v.number for v in change.frame.evaluations if v.id == failed.id and v.number < evaluation.number
     ]
@@ -134,8 +134,8 @@ def _before(change: Change, evaluation: FrameEvaluation, failed: FailedGuard) ->
 
 
 def _may_be_one(a: Change, b: Change, callers: dict[tuple[str, int, str], set[tuple[str, str]]]) -> bool:
-    """Return True if two values that changed alike are one fact: sizes; a variable of the same name; what a break left
-    on the stack; an argument of a function that the other one calls."""
+    """Return True if two values with the same change may be one fact: sizes; variables of the same name; a value that
+    a break left on the stack; an argument of a function that the other one calls."""
     if (".size(" in a.source) is not (".size(" in b.source):
         return False
     if ".size(" in a.source:
@@ -143,13 +143,13 @@ def _may_be_one(a: Change, b: Change, callers: dict[tuple[str, int, str], set[tu
     if _STACK.match(a.source) or _STACK.match(b.source):
         return a.code == b.code
     if not a.name or not b.name or "." in a.source or "." in b.source:
-        return False  # an attribute is one by its class
+        return False  # attributes are matched by their class
     calls = any((x.code[0], x.code[2]) in callers.get(y.code, ()) for x, y in ((a, b), (b, a)))
     return a.code != b.code and (a.name == b.name or calls)
 
 
 def _is_given_by_break(change: Change) -> bool:
-    """Return True if a value is the result of the line that broke: of what the stack held, the last that is used."""
+    """Return True if a value is the result of the line that broke: the last used value of the stack."""
     match = _STACK.match(change.source)
     if match is None:
         return False

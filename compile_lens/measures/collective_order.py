@@ -1,8 +1,8 @@
 """Comparison of the collectives that ranks issued: each group's members must issue the same ones in the same order, and
 no ranks may wait for each other in a circle.
 
-Groups are known by their members. A collective is the same on two ranks if its name, reduction, root and the tensors on
-which all must agree are; of an exchange in which each rank gives and gets a number of its own, each pair must agree.
+Groups are identified by their members. A collective is the same on two ranks if its name, reduction, root and the
+tensors on which all must agree are equal; in an exchange with sizes of its own for each rank, each pair must agree.
 Messages are matched by sender and receiver.
 """
 
@@ -17,8 +17,8 @@ from compile_lens.record.collectives import NEW_GROUP, Collective, IssuedCollect
 from compile_lens.record.graph import Frame
 from compile_lens.record.ranks import COLLECTIVES, RankDifference
 
-NONE = "none"
-"""Value of a rank that lacks what others have."""
+ABSENT = "none"
+"""Value of a rank without the call that others have."""
 
 Group = tuple[tuple[int, ...], int]
 """Ranks of a group, and which of the groups with these ranks it is."""
@@ -35,8 +35,8 @@ def differs(
 def order_differences(
     issued: Mapping[int, IssuedCollectives], rehearsed: bool = False
 ) -> list[RankDifference]:
-    """Return for each group the first collective on which its members differ, messages without a partner, and, where
-    there is neither, the ranks that wait for each other."""
+    """Return for each group the first collective on which its members differ, and messages without a partner; if there
+    is neither, the ranks that wait for each other."""
     calls = _aligned(issued)
     by_group: dict[Group, dict[int, list[IssuedCollective]]] = {}
     messages: dict[tuple[int, int, Group, int], tuple[list[IssuedCollective], list[IssuedCollective]]] = {}
@@ -62,14 +62,14 @@ def order_differences(
 
 
 class _Calls(NamedTuple):
-    """The calls of a rank, and its waits for earlier ones: before which call it waits, and for which."""
+    """The calls of a rank, and its waits as pairs of indices: the call before which it waits, the call it waits for."""
 
     issued: list[IssuedCollective]
     waits: list[tuple[int, int]]
 
 
 def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, _Calls]:
-    """Return the calls of each rank from where all members of a group are observed: a watch of one may begin later."""
+    """Return the calls of each rank since all members of a group are observed: one rank's watch may start later."""
     earlier = {
         rank: {(one.group, one.group_number): one.count or 0 for one in own.earlier}
         for rank, own in issued.items()
@@ -107,13 +107,13 @@ def is_message(one: IssuedCollective) -> bool:
 
 
 def collective_text(one: Collective) -> str:
-    """Return a collective in a line."""
+    """Return a collective as one line of text."""
     inputs = f" of {', '.join(one.inputs)}" if one.inputs else ""
     return f"{one.name}{inputs} ({one.arguments})" if one.arguments else f"{one.name}{inputs}"
 
 
 def issued_text(one: IssuedCollective) -> str:
-    """Return a collective or a message in a line."""
+    """Return a collective or a message as one line of text."""
     if is_message(one):
         whom = "any rank" if one.peer is None else f"rank {one.peer}"
         tensors = f" {', '.join(one.agreed)}" if one.agreed else ""
@@ -147,9 +147,9 @@ def _first_difference(
                 if not calls[0].sent or len(calls) < len(ranks) or _splits_match(calls):
                     continue
         values = {
-            rank: NONE if one is None else issued_text(one) for rank, one in zip(rows, row, strict=True)
+            rank: ABSENT if one is None else issued_text(one) for rank, one in zip(rows, row, strict=True)
         }
-        if len(set(values.values())) < 2:  # the text does not have that in which they differ
+        if len(set(values.values())) < 2:  # the texts do not show the difference
             values = {
                 rank: f"{values[rank]}, for {', '.join(one.agreed)}"
                 for rank, one in zip(rows, row, strict=True)
@@ -173,7 +173,7 @@ def _agreement(one: IssuedCollective, sizes: bool = True) -> tuple[object, ...]:
 
 
 def _splits_match(calls: Sequence[IssuedCollective]) -> bool:
-    """Return True if each rank of a group gets from each other as many elements as that one gives."""
+    """Return True if each rank receives from each other rank as many elements as that one sends."""
     every = range(len(calls))
     if any(len(one.sent) != len(calls) or len(one.received) != len(calls) for one in calls):
         return False
@@ -188,7 +188,8 @@ def _message_difference(
             continue
         known = out if out is not None else into
         values = {
-            rank: NONE if one is None else issued_text(one) for rank, one in ((sender, out), (receiver, into))
+            rank: ABSENT if one is None else issued_text(one)
+            for rank, one in ((sender, out), (receiver, into))
         }
         place = known.collective.line if known is not None else None
         return [RankDifference(COLLECTIVES, place, position, _by_value(values), (sender, receiver))]
@@ -196,7 +197,7 @@ def _message_difference(
 
 
 def _unmatched(calls: Mapping[int, Sequence[IssuedCollective]]) -> set[int]:
-    """Return the ranks that receive from any rank: which message they take is not known."""
+    """Return the ranks that receive from any source: which message they receive is not known."""
     return {rank for rank, own in calls.items() if any(is_message(one) and one.peer is None for one in own)}
 
 
@@ -204,10 +205,10 @@ _Event = tuple[object, ...]
 
 
 class _Simulation:
-    """Ranks that issue what they issued; each goes on until it waits for others that are not there yet.
+    """Replay of the calls of all ranks: each goes on until it waits for ranks that have not issued their part.
 
-    Attributes:
-        at_once: whether a rank is taken to wait at once for a call for which it is not known when it waits.
+    Args:
+        at_once: whether a rank is assumed to wait immediately for a call whose wait was not observed.
     """
 
     def __init__(self, calls: Mapping[int, _Calls], at_once: bool) -> None:
@@ -218,13 +219,13 @@ class _Simulation:
         self._arrived: dict[_Event, set[int]] = {}
         self._waiters: dict[_Event, list[int]] = {}
         self._present: dict[tuple[int, ...], int] = {}
-        """By group how many of its ranks are here."""
+        """By group, how many of its ranks are observed."""
         self._events: dict[int, list[_Event]] = {rank: [] for rank in calls}
-        """By rank the event of each call that it issued."""
+        """By rank, the event of each call that it issued."""
         self._unmatched = _unmatched(self._calls)
 
     def run(self) -> dict[int, tuple[int, IssuedCollective, list[int]]]:
-        """Return the ranks that wait at the end: the position of the call, the call, and for which ranks."""
+        """Return the ranks that wait at the end, with the call's position, the call, and the ranks waited for."""
         ready = deque(self._calls)
         stuck: dict[int, tuple[int, IssuedCollective, list[int]]] = {}
         while ready:
@@ -261,7 +262,7 @@ class _Simulation:
         return [] if self._is_pending(event, one) else self._waiters.pop(event, [])
 
     def _is_pending(self, event: _Event, one: IssuedCollective) -> bool:
-        """Return True if a rank that takes part in a call did not issue it yet."""
+        """Return True if a participant has not issued the call yet."""
         if is_message(one):
             return bool(self._absent(event, one))
         group = one.collective.group
@@ -277,7 +278,7 @@ class _Simulation:
 
 
 def _steps(own: _Calls, at_once: bool) -> list[tuple[int, bool]]:
-    """Return what a rank does in order: the number of a call, and whether it waits for it or issues it."""
+    """Return a rank's steps in order: the index of a call, and True to wait for it, False to issue it."""
     later = deque(own.waits)
     steps = []
     for number, one in enumerate(own.issued):
@@ -290,8 +291,7 @@ def _steps(own: _Calls, at_once: bool) -> list[tuple[int, bool]]:
 
 
 def depends_on_unknown_waits(issued: Mapping[int, IssuedCollectives]) -> bool:
-    """Return True if ranks may wait for each other in a circle, which depends on when they wait for calls of which that
-    is not known."""
+    """Return True if ranks may wait for each other in a circle, depending on waits that were not observed."""
     if all(one.waits is not None for own in issued.values() for one in own.distinct):
         return False
     return bool(_Simulation(_aligned(issued), at_once=True).run()) and not order_differences(issued)

@@ -18,7 +18,7 @@ DYNAMO, AOT, INDUCTOR, BUILDING, BACKEND = (
     "the backend itself",
 )
 PARTS = (DYNAMO, AOT, INDUCTOR, BUILDING, BACKEND)
-"""The parts that time is booked to, in the order in which a graph comes to them."""
+"""Parts of the compiler to which time is assigned, in the order in which a graph passes them."""
 
 _PART_OF = {
     "dynamo": DYNAMO,
@@ -34,18 +34,17 @@ _PART_OF = {
     "triton_compile": BUILDING,
     "async_compile.precompile": BUILDING,
 }
-"""Torch's names of events with which another part begins; an event of another name is of the part that it stands in."""
+"""Part that starts with an event, by torch's event name; events of other names belong to the enclosing part."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """The time that the compiles of one code took.
+    """Compile time of one code object.
 
     Attributes:
-        frame: the code; ``None`` for what is of no frame evaluation that was seen.
+        frame: the code object; ``None`` for events of no observed frame evaluation.
         ids: the compiles.
-        seconds: wall time by part, each in its own: what a part hands on is booked to the next one. Of threads that
-            build kernels at the same time each counts.
+        seconds: wall time by part, without the parts that it calls. Threads that build kernels in parallel are summed.
     """
 
     frame: ProgramFrame | None
@@ -54,18 +53,18 @@ class Spent:
 
     @property
     def total(self) -> float:
-        """All parts together, in seconds."""
+        """Sum over all parts, in seconds."""
         return sum(self.seconds.values())
 
 
 def own_times(program: ProgramRecord) -> Iterator[tuple[CompileEvent, str, float]]:
-    """Each event that takes time, the part that it is of, and the microseconds that no event inside of it took."""
+    """Yield each event with a duration, its part, and its own microseconds, without nested events."""
     for thread in sorted({e.thread for e in program.events}):
         events = [e for e in program.events if e.thread == thread and e.duration]
-        stack: list[list[object]] = []  # the event, its part, what is left of it
+        stack: list[list[object]] = []  # event, part, microseconds outside nested events
         for event in sorted(events, key=lambda e: (e.start, -e.duration, e.depth)):
-            while stack and not _holds(stack[-1][0], event):
-                yield _closed(stack.pop())
+            while stack and not _encloses(stack[-1][0], event):
+                yield _own_time(stack.pop())
             outer = stack[-1] if stack else None
             part = _PART_OF.get(event.name) or (str(outer[1]) if outer else DYNAMO)
             if outer is not None:
@@ -73,27 +72,27 @@ def own_times(program: ProgramRecord) -> Iterator[tuple[CompileEvent, str, float
                 outer[2] -= event.duration
             stack.append([event, part, event.duration])
         while stack:
-            yield _closed(stack.pop())
+            yield _own_time(stack.pop())
 
 
-def _holds(outer: object, inner: CompileEvent) -> bool:
+def _encloses(outer: object, inner: CompileEvent) -> bool:
     assert isinstance(outer, CompileEvent)
     return outer.depth < inner.depth and inner.start < outer.start + outer.duration
 
 
-def _closed(one: list[object]) -> tuple[CompileEvent, str, float]:
+def _own_time(one: list[object]) -> tuple[CompileEvent, str, float]:
     event, part, left = one
     assert isinstance(event, CompileEvent) and isinstance(left, float)
     return event, str(part), max(left, 0.0)
 
 
 def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
-    """The time by code, the one that took most first."""
-    whose = _frames(program)
+    """Return the compile time by code object, longest first."""
+    frame_number = _frames(program)
     spent: dict[int, dict[str, float]] = {}
     ids: dict[int, dict[str, None]] = {}
     for event, part, own in own_times(program):
-        number = whose(event)
+        number = frame_number(event)
         parts = spent.setdefault(number, dict.fromkeys(PARTS, 0.0))
         parts[part] += own / 1e6
         if event.id:
@@ -105,13 +104,14 @@ def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
     return tuple(sorted(parts_by_function, key=lambda one: -one.total))
 
 
-_BEGINS = "dynamo"
-"""Torch's name of the event with which each compile of a code begins."""
+_COMPILE_EVENT = "dynamo"
+"""Torch's name for the event that starts each compile of a code object."""
 
 
 def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
-    """The number of the frame that an event is of, -1: of none. Ids begin again where the program resets Dynamo: the
-    compiles of one id are told apart by their order, and what comes later (a backward) is of the last that began."""
+    """Return a function that gives the frame number of an event, -1 for none. Ids restart when the program resets
+    Dynamo: compiles of one id are distinguished by order, and a later event (a backward) belongs to the last of them
+    that started."""
     frames: dict[str, list[int]] = {}
     evaluations = (
         (v.number, v.id, v.count, n) for n, f in enumerate(program.frames) for v in f.evaluations if v.id
@@ -120,14 +120,14 @@ def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
         frames.setdefault(id, []).extend([number] * times)
     begun: dict[str, list[float]] = {}
     for event in program.events:
-        if event.name == _BEGINS and event.duration:
+        if event.name == _COMPILE_EVENT and event.duration:
             begun.setdefault(event.id, []).append(event.start)
 
-    by_visit = {v.number: n for n, f in enumerate(program.frames) for v in f.evaluations}
+    by_evaluation = {v.number: n for n, f in enumerate(program.frames) for v in f.evaluations}
 
     def of(event: CompileEvent) -> int:
         if event.evaluation >= 0:
-            return by_visit.get(event.evaluation, -1)
+            return by_evaluation.get(event.evaluation, -1)
         own = frames.get(event.id, [-1])
         if len(set(own)) == 1:
             return own[0]
@@ -142,32 +142,36 @@ NAMES = {
     "autograd_cache": "AOTAutograd",
     "fx_graph_cache": "Inductor's FX graphs",
 }
-"""In words, of those that torch's events name; another is told by its own name."""
+"""Readable names of the caches in torch's events; other caches keep torch's name."""
 
 _EVENT = re.compile(r"(?P<cache>\w+_cache)_(?P<what>hit|miss|bypass|disabled)")
 
 
 def bypasses(program: ProgramRecord) -> Iterator[tuple[int, str, str]]:
-    """Each graph that a cache was not asked for: the number of its frame (-1: none), the cache, and torch's reason."""
-    whose = _frames(program)
+    """Yield each bypass of a cache: the frame number of the graph (-1: none), the cache, and torch's reason."""
+    frame_number = _frames(program)
     for event in program.events:
         match = _EVENT.fullmatch(event.name)
         if match is not None and match["what"] == "bypass":
             why = dict(event.detail).get("cache_bypass_reason", "")
-            yield whose(event), NAMES.get(match["cache"], match["cache"]), without_addresses(why).strip()
+            yield (
+                frame_number(event),
+                NAMES.get(match["cache"], match["cache"]),
+                without_addresses(why).strip(),
+            )
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Lookups of one cache, by torch's own counters. AOTAutograd's cache stands in part for that of Inductor's graphs,
-    which is then looked up for each of its own misses.
+    """Lookups of one cache, from torch's own events. With AOTAutograd's cache on, Inductor's is looked up only for the
+    misses of that cache.
 
     Attributes:
-        name: in words, or as torch names it.
-        hits, misses: graphs that it had, and had not.
-        bypassed: graphs that it was not asked for.
-        why: torch's reasons for that, and what it says of misses, each once.
-        disabled: graphs for which it was switched off.
+        name: a readable name, or torch's.
+        hits, misses: graphs found and not found.
+        bypassed: graphs for which the cache was bypassed.
+        why: torch's reasons for bypasses, misses and a disabled cache, each once.
+        disabled: graphs for which the cache was switched off.
     """
 
     name: str
@@ -179,7 +183,7 @@ class Cache:
 
 
 def caches(program: ProgramRecord) -> tuple[Cache, ...]:
-    """The caches of which torch reported anything, in the order of the first report."""
+    """Return the caches that torch reported on, in order of the first report."""
     counts: dict[str, dict[str, int]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for event in program.events:

@@ -1,4 +1,4 @@
-"""Sums over what a call runs: bodies of loops per iteration, branches one or the other."""
+"""Sums over the code that a call runs: loop bodies per iteration, one branch of each choice."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CHOICES = frozenset(("cond", "switch"))
 LOOPS = frozenset(("while_loop", "while_loop_stack_output"))
 CALLS = frozenset(("invoke_subgraph",))
 STEERING = CHOICES | LOOPS | CALLS
-"""Higher-order operators whose bodies are compiled on their own. They move nothing themselves: their bodies do."""
+"""Higher-order operators whose bodies are compiled separately. Only the bodies move data."""
 
 GENERATED = frozenset(("Conditional", "Switch", "WhileLoop", "InvokeSubgraph"))
-"""The same among groups (a ``cond`` is a ``Switch`` in torch 2.15)."""
+"""The same operators as targets of fused groups (a ``cond`` is a ``Switch`` in torch 2.15)."""
 
 NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say what a call runs of it"
 
@@ -27,19 +27,17 @@ def controls_flow(graph: Graph) -> bool:
 
 
 def walk(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of its bodies."""
+    """Yield the nodes of a graph and of its subgraphs."""
     yield from graph.nodes
     for _, body in graph.subgraphs:
         yield from walk(body)
 
 
 def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
-    """The sum of ``own`` over what a call runs of a graph of operators."""
+    """Return the sum of ``own`` over the nodes of a graph of operators that a call runs."""
     bodies = dict(graph.subgraphs)
     attributes = {n.name: n.target for n in graph.nodes if n.op == "get_attr" and n.target in bodies}
-    sums = {
-        name: aten(body, own) for name, body in bodies.items()
-    }  # once each, however often they are called
+    sums = {name: aten(body, own) for name, body in bodies.items()}  # once each, however often called
     parts: list[Count] = []
     placed: set[str] = set()
     for node in graph.nodes:
@@ -60,7 +58,7 @@ def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
 
 
 def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
-    """The sum of ``own`` over the bodies of the generated code that a call runs."""
+    """Return the sum of ``own`` over the functions of the generated code that a call runs."""
     if flow is None:
         return Count(own(""))
     return total((
@@ -71,25 +69,25 @@ def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
 
 
 def launches(code: Code, kernels: Iterable[Kernel]) -> Count:
-    """Return how often a call launches some kernels of a module."""
+    """Return how often a call of a generated module launches the given kernels."""
     if code.flow is None:
         return Count(sum(kernel.launches for kernel in kernels))
-    held: dict[str, int] = {}
+    launches_by_body: dict[str, int] = {}
     for kernel in kernels:
         for body in kernel.launch_functions or ("",) * kernel.launches:
-            held[body] = held.get(body, 0) + 1
-    return generated(code.flow, lambda body: held.get(body, 0))
+            launches_by_body[body] = launches_by_body.get(body, 0) + 1
+    return generated(code.flow, lambda body: launches_by_body.get(body, 0))
 
 
 def bodies(flow: Flow) -> Iterator[str]:
-    """The names of all bodies."""
+    """Yield the names of all functions of a flow."""
     yield from flow.functions
     for inner in (*flow.iterations, *(way for pair in flow.branches for way in pair)):
         yield from bodies(inner)
 
 
 def body_of(group: str, names: Iterable[str]) -> str:
-    """The body in which a group is, by its name; ``""`` is ``call``."""
+    """Return the function that contains a group, from the group's name; ``""`` is ``call``."""
     return max((name for name in names if name and group.startswith(f"{name}_")), key=len, default="")
 
 

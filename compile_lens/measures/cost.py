@@ -1,9 +1,9 @@
-"""Cost of a call by Python line, by kernel or by module, what costs most first.
+"""Cost of a call by Python line, kernel or module, most expensive first.
 
-The unit is measured time where every kernel was measured (``benchmark(f, x, by="kernel")``, ``capture.join(trace)``);
-else the least time at the roofline where a device's speeds are known; else the bytes moved, modelled. Each load and
-store of a kernel counts for the line that it came from, for several lines equally; the time of a kernel is shared as
-its bytes are. Shares are of what is known and add up to 1. What is not known is left out and makes a sum "at least".
+The unit is measured time if every kernel was measured (``benchmark(f, x, by="kernel")``, ``capture.join(trace)``);
+else the roofline time if the device's speeds are known; else the modelled bytes moved. Each load and store of a kernel
+counts for its line, split equally among several lines; a kernel's time is split like its bytes. Shares are of the known
+amounts and add up to 1. Unknown amounts are left out and make a sum "at least".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .roofline import Roofline
 BY = ("line", "kernel", "module")
 
 BYTES, SECONDS = "bytes", "seconds"
-NEVER = Figure(0)
+NO_LAUNCHES = Figure(0)
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,23 @@ class CostRow:
     """Cost of one line, kernel or module, over forward and backward.
 
     Attributes:
-        name: ``"model.py:7"``; the kernel's name, of equal library calls the first one's; the path of the module, whose
-            own work it is, without that of modules in it. ``""`` for what has no line, or is in no submodule.
-        address: of it in ``capture.chain`` and ``capture.why``: ``"model.py:7"``, ``"module:layers.3"``, a kernel.
-        amount: in the unit of the ``Cost``; ``None`` if it is not known.
-        share: of the sum of all known amounts, from 0 to 1; ``None`` if the amount is not known.
-        at_least: True if a part of it is not known.
-        nbytes: modelled bytes moved; ``None`` if they are not known.
-        launches: how often a call launches its kernels, as in the ledger.
-        order: the first of these in the order of the code, counted from 1. Sorting does not change it.
-        kernels: names of these kernels, in that order. Equal library calls are one row.
-        lines: the lines that it came from, what costs most first.
-        modules: paths of the modules, what costs most first.
+        name: ``"model.py:7"``; the kernel's name (for equal library calls the first one's); or the path of the module
+            that does the work itself, not in a submodule. ``""`` for work without a line or outside submodules.
+        address: address for ``capture.chain`` and ``capture.why``: ``"model.py:7"``, ``"module:layers.3"``, a kernel.
+        amount: in the unit of the ``Cost``; ``None`` if not known.
+        share: share of all known amounts, from 0 to 1; ``None`` if the amount is not known.
+        at_least: True if a part of the amount is not known.
+        nbytes: modelled bytes moved; ``None`` if not known.
+        launches: how often a call launches the row's kernels, as in the ledger.
+        order: position of the first launch in the code, counted from 1, whatever the order of the rows.
+        kernels: names of these kernels, in code order. Equal library calls are one row.
+        lines: Python lines, most expensive first.
+        modules: paths of the modules, most expensive first.
         phases: ``forward``, ``backward`` or ``inference``.
         compilations: compile ids.
         bound: ``memory`` or ``compute`` at the roofline, ``""`` if unknown or both.
-        note: why an amount or a part of it is not known, or why it has no line.
-        addresses: of its kernels in the chain.
+        note: why the amount or a part of it is not known, or why there is no line.
+        addresses: addresses of the kernels in the chain.
     """
 
     name: str
@@ -64,7 +64,7 @@ class CostRow:
     share: float | None = None
     at_least: bool = False
     nbytes: float | None = None
-    launches: Figure | AtLeast = NEVER
+    launches: Figure | AtLeast = NO_LAUNCHES
     order: int = 0
     kernels: tuple[str, ...] = ()
     lines: tuple[Frame, ...] = ()
@@ -77,20 +77,20 @@ class CostRow:
 
     @property
     def expression(self) -> str:
-        """The text of the line that costs most; ``""`` if there is none."""
+        """Text of the most expensive line; ``""`` if there is none."""
         return self.lines[0].text.strip() if self.lines else ""
 
 
 @dataclass(frozen=True)
 class ModuleTotal:
-    """Cost of several modules of one class, with all modules in them.
+    """Cost of repeated modules of one class, submodules included.
 
     Attributes:
         pattern: their path, with ``*`` for the number: ``"layers.*"``.
-        type: their class, ``""`` if none of their own operations was seen.
+        type: their class, ``""`` if none of their own operations was observed.
         paths: the path of each.
-        amount, share: of all of them together, as in ``CostRow``.
-        launches: how often a call launches the kernels that one of them has a part in: each number or range once.
+        amount, share: sums over all of them, as in ``CostRow``.
+        launches: distinct numbers of launches per call of the kernels that work for one module.
     """
 
     pattern: str
@@ -108,13 +108,13 @@ class Cost:
 
     Attributes:
         by: ``line``, ``kernel`` or ``module``.
-        unit: ``seconds`` or ``bytes``, of one call.
+        unit: ``seconds`` or ``bytes``, for one call.
         basis: ``measured``, ``roofline`` or ``bytes``.
-        origin: where the unit comes from, in a sentence.
-        rows: what costs most first; what is not known last.
+        origin: the source of the figures, in a sentence.
+        rows: most expensive first; unknown amounts last.
         total: the sum of all known amounts.
         at_least: True if a part of the total is not known.
-        modules: for ``by="module"``, repeated modules with all that is in them.
+        modules: for ``by="module"``, repeated modules with their submodules.
         missing: why parts are not known.
     """
 
@@ -134,7 +134,7 @@ class Cost:
         return MEASURED if self.basis == MEASURED_TIME else MODELLED
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
+        """Return the figures as plain JSON data."""
         return {
             "by": self.by,
             "unit": self.unit,
@@ -185,20 +185,20 @@ class Cost:
 
 
 def _launches(count: Figure | AtLeast) -> dict[str, Any]:
-    """Return launches as plain JSON data: a number, or null where loops or branches decide; and the same in words."""
+    """Return launches as plain JSON data: a number, or null if it depends on loops or branches; and in words."""
     return {"launches": int(count) if isinstance(count, Figure) else None, "launched": f"{count}"}
 
 
 @memoized
 def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
-    """The cost of a call by line, kernel or module.
+    """Return the cost of a call by line, kernel or module.
 
     Args:
         by: ``"line"``, ``"kernel"`` or ``"module"``.
-        basis: ``"measured"``, ``"roofline"`` or ``"bytes"``; without one, the first of these that is known.
+        basis: ``"measured"``, ``"roofline"`` or ``"bytes"``; by default the first of these that is known.
 
     Raises:
-        UsageError: another ``by``, or a ``basis`` that the record does not have.
+        UsageError: for another ``by``, or a ``basis`` that the record does not have.
     """
     if by not in BY:
         raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
@@ -209,8 +209,8 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     for launch in launches:
         whole.add(launch, 1.0)
     notes += whole.notes
-    unseen = tuple(_missing_code(capture))
-    notes += unseen
+    missing_code = tuple(_missing_code(capture))
+    notes += missing_code
     rows, groups = _Table(capture, launches, whole.amount).of(by)
     return Cost(
         by,
@@ -219,14 +219,14 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
         _origin(capture, chosen, line),
         rows,
         whole.amount,
-        whole.at_least or bool(unseen),
+        whole.at_least or bool(missing_code),
         groups,
         tuple(dict.fromkeys(notes)),
     )
 
 
 def _missing_code(capture: Record) -> Iterator[str]:
-    """Yield the reasons for which the code of a phase is not in the record."""
+    """Yield the reasons why the code of a phase is not in the record."""
     for compilation in capture.compilations:
         for missing in compilation.missing:
             phase = missing.stage.partition(".")[0]
@@ -305,11 +305,11 @@ class _Sum:
             own = functions.setdefault(launch.key[:2], Counter())
             own[launch.function if launch.key[:2] in self._flows else ""] += 1
         counts = (generated(self._flows.get(graph), own.__getitem__) for graph, own in functions.items())
-        return summed(figure(count, MEASURED) for count in counts) or NEVER
+        return summed(figure(count, MEASURED) for count in counts) or NO_LAUNCHES
 
 
 _NO_LINE = "the chain does not reach a line of Python"
-OUTSIDE, NO_MODULE = "in no submodule", "the module is not known"
+NO_SUBMODULE, MODULE_UNKNOWN = "in no submodule", "the module is not known"
 
 
 class _Table:
@@ -319,7 +319,7 @@ class _Table:
         self._chain = Chain(capture)
         self._launches = launches
         self._total = total
-        self._hidden = unknown_origins(capture)
+        self._origins_unknown = unknown_origins(capture)
         self._flows = {
             (compilation.id, phase): code.flow
             for compilation in capture.compilations
@@ -328,7 +328,7 @@ class _Table:
         }
         self._lines: dict[Address, tuple[Frame, ...]] = {}
         self._places: dict[tuple[str, int], Frame] = {}
-        """One frame for a line, whichever of its functions ran: a lambda, a comprehension, what follows a break."""
+        """One frame for each line, whichever function ran there: a lambda, a comprehension, a resume function."""
         self._modules: dict[Address, tuple[str, str]] = {}
         for compilation in capture.compilations:
             self._modules.update(_modules(compilation))
@@ -337,7 +337,7 @@ class _Table:
         sums: dict[object, _Sum] = {}
         for launch in self._launches:
             own: dict[object, float] = {}
-            same = self._same(launch) if by == "kernel" else None
+            same = self._kernel_key(launch) if by == "kernel" else None
             for node, part in launch.parts or (("", 1.0),):
                 address = (launch.key[0], f"{launch.phase}.post_grad", node)
                 lines, module = self._lines_of(address), self._module_of(address)
@@ -351,7 +351,7 @@ class _Table:
                         one.modules[module] = one.modules.get(module, 0.0) + part / len(lines)
             for key, share in own.items():
                 sums[key].add(launch, share)
-        if self._hidden and by != "kernel" and not all(launch.parts for launch in self._launches):
+        if self._origins_unknown and by != "kernel" and not all(launch.parts for launch in self._launches):
             for key, one in sums.items():
                 one.at_least |= bool(key)
         rows = [self._row(by, key, one) for key, one in sums.items()]
@@ -363,7 +363,7 @@ class _Table:
             first = one.launches[min(one.launches)].kernel.name
             launch = one.launches[min(one.launches)]
             address = (launch.key[0], f"{launch.phase}.code", first)
-            note = "" if launch.parts else self._hidden
+            note = "" if launch.parts else self._origins_unknown
             return one.row(first, first if first in self._chain else address, self._total, note)
         if isinstance(key, Frame):
             text = self._chain.texts.short(line_address(key.file, key.line))
@@ -372,14 +372,14 @@ class _Table:
             reasons = dict.fromkeys(
                 launch.kernel.no_origin for launch in one.launches.values() if launch.kernel.no_origin
             )
-            return one.row("", "", self._total, self._hidden or "; ".join(reasons) or _NO_LINE)
+            return one.row("", "", self._total, self._origins_unknown or "; ".join(reasons) or _NO_LINE)
         path = str(key)
         known = all(launch.parts for launch in one.launches.values())
-        note = "" if path else OUTSIDE if known else self._hidden or NO_MODULE
+        note = "" if path else NO_SUBMODULE if known else self._origins_unknown or MODULE_UNKNOWN
         return one.row(path, f"{MODULE}{path}" if path else "", self._total, note)
 
-    def _same(self, launch: LaunchCost) -> object:
-        """Return the key of a launch's row: the kernel; of a library call its function, lines and figures."""
+    def _kernel_key(self, launch: LaunchCost) -> object:
+        """Return the key of a launch's row: the kernel; for a library call its function, lines and figures."""
         if launch.kernel.language != "extern":
             return launch.key
         cid, phase, name = launch.key
@@ -397,13 +397,13 @@ class _Table:
         return self._lines[node] or (None,)
 
     def _module_of(self, node: Address) -> str:
-        """Return the module of a node; of one that a pass made of several, that of the first that has one."""
+        """Return the module of a node; if a pass merged several nodes into it, the first module known for these."""
         own = self._modules.get(node, ("", ""))[0]
         above = self._chain.up(node) if not own and node in self._chain else ()
         return own or next(filter(None, (self._modules.get(one, ("", ""))[0] for one in above)), "")
 
     def _totals(self) -> tuple[ModuleTotal, ...]:
-        """Repeated modules: those whose path is the same but for its first number."""
+        """Return totals of repeated modules: those whose paths differ only in the first number."""
         types = {path: kind for path, kind in self._modules.values() if path}
         every = dict.fromkeys(_instance(path) for path in types if _instance(path))
         groups: dict[tuple[str, str], list[str]] = {}
@@ -436,7 +436,7 @@ class _Table:
 
 
 def _instance(path: str) -> str:
-    """A module's path up to its first number, ``"layers.3"`` of ``"layers.3.attn"``; ``""`` without one."""
+    """Return a module's path up to its first number, ``"layers.3"`` of ``"layers.3.attn"``; ``""`` without one."""
     parts = path.split(".")
     number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
     return "" if number is None else ".".join(parts[: number + 1])

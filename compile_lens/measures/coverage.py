@@ -1,8 +1,8 @@
-"""Coverage: how much of the generated code reaches a Python line. A figure that the tool reports about itself.
+"""Coverage: how much of the generated code reaches a Python line. A figure about the tool itself.
 
-A *computing* line is one that computes, loads, stores or reduces: every line of a generated kernel but those
-whose form says that they are there for the others' sake (``LINE_FORMS``: headers, declarations, masks, index
-arithmetic). A line *reaches* if one of the nodes that it names leads up the chain to a line of the user's.
+A *computing* line computes, loads, stores or reduces: every line of a generated kernel except boilerplate
+(``LINE_FORMS``: headers, declarations, masks, index arithmetic). A line *reaches* if one of its nodes leads up the
+chain to a line of the user's program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNTRACED = "its lines were not followed"
 
 @dataclass(frozen=True)
 class PhaseCoverage:
-    """Counts for one phase, or for all.
+    """Counts for one phase, or for all phases.
 
     Attributes:
         name: the phase, or ``total``.
@@ -32,7 +32,7 @@ class PhaseCoverage:
         reached: those that reach a Python line.
         kernels: kernels, library calls included.
         kernels_reached: those that reach a Python line.
-        untraced: generated kernels whose lines were not followed: they are in no count of lines.
+        untraced: generated kernels whose lines were not traced, so that no count of lines includes them.
     """
 
     name: str
@@ -44,12 +44,12 @@ class PhaseCoverage:
 
     @property
     def line_share(self) -> float | None:
-        """The part of the computing lines that reach, from 0 to 1; ``None`` where there are no lines to count."""
+        """Share of the computing lines that reach a Python line, from 0 to 1; ``None`` without lines."""
         return self.reached / self.lines if self.lines else None
 
     @property
     def kernel_share(self) -> float | None:
-        """The part of the kernels that reach, from 0 to 1; ``None`` where there is no kernel."""
+        """Share of the kernels that reach a Python line, from 0 to 1; ``None`` without kernels."""
         return self.kernels_reached / self.kernels if self.kernels else None
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class StageCoverage:
     Attributes:
         name: ``joint``, ``forward``, ``backward`` or ``inference``.
         nodes: its compute nodes.
-        covered: those of them that a kernel came from.
+        covered: those that lead to a kernel.
     """
 
     name: str
@@ -82,12 +82,12 @@ class Coverage:
     Attributes:
         phases: counts for each phase that has code, in the order of the record.
         total: their sum.
-        reasons: why lines reach nothing, each with the number of lines, the most frequent first. It counts
-            the lines that compute nothing as well; ``unexplained`` are the computing ones among them.
-        uncovered: kernels that reach nothing, or whose lines were not followed, as ``"phase kernel: why"``.
-        notes: what a reader should know (a torch that does not say where lines come from).
-        nodes: counts of the graphs before Inductor, of compute nodes and of their way down.
-        node_reasons: why compute nodes lead to no kernel, each with their number, the most frequent first.
+        reasons: why lines reach no Python line, each with the number of lines, most frequent first. It counts
+            lines that compute nothing, too; ``unexplained`` has the computing lines only.
+        uncovered: kernels that reach no Python line or were not traced by line, as ``"phase kernel: why"``.
+        notes: limits of the figures (a torch that does not report the origins of lines).
+        nodes: counts of compute nodes in the graphs before Inductor, and of those that lead to a kernel.
+        node_reasons: why compute nodes lead to no kernel, each with the number of nodes, most frequent first.
     """
 
     phases: tuple[PhaseCoverage, ...]
@@ -100,12 +100,12 @@ class Coverage:
 
     @property
     def unexplained_nodes(self) -> int:
-        """Compute nodes that lead to no kernel, and of which the record does not say why."""
+        """Number of compute nodes that lead to no kernel for no recorded reason."""
         return dict(self.node_reasons).get(SILENT, 0)
 
     @property
     def unexplained(self) -> tuple[tuple[str, int], ...]:
-        """Reasons why computing lines reach nothing, with the number of lines."""
+        """Reasons why computing lines reach no Python line, with the number of lines."""
         return tuple((reason, count) for reason, count in self.reasons if reason not in LINE_FORMS)
 
     def __str__(self) -> str:
@@ -122,27 +122,27 @@ class Coverage:
 
 
 def coverage(capture: Record) -> Coverage:
-    """The coverage of a capture, from the record alone."""
-    reaching = _Reaching(Chain(capture))
+    """Return the coverage of a capture, from the record alone."""
+    reached_lines = _ReachedLines(Chain(capture))
     rows: dict[str, list[PhaseCoverage]] = {}
     reasons: Counter[str] = Counter()
-    lost: list[str] = []
+    uncovered: list[str] = []
     for compilation in capture.compilations:
         for phase, code in compilation.code.items():
-            row, why = _code(reaching, compilation.id, code, reasons)
+            row, why = _code(reached_lines, compilation.id, code, reasons)
             rows.setdefault(phase, []).append(row)
-            lost += why
+            uncovered += why
     phases = tuple(_sum(phase, rows[phase]) for phase in PHASES if phase in rows)
-    nodes, ended = _nodes(capture, reaching.chain)
-    unseen = capture.lacks(claims.KERNEL_LINES)
+    nodes, end_reasons = _nodes(capture, reached_lines.chain)
+    lines_missing = capture.lacks(claims.KERNEL_LINES)
     return Coverage(
         phases=phases,
         total=_sum("total", phases),
         reasons=_ranked(reasons),
-        uncovered=tuple(lost),
-        notes=(f"{NO_LINES}: {unseen}",) if unseen else (),
+        uncovered=tuple(uncovered),
+        notes=(f"{NO_LINES}: {lines_missing}",) if lines_missing else (),
         nodes=nodes,
-        node_reasons=_ranked(ended),
+        node_reasons=_ranked(end_reasons),
     )
 
 
@@ -151,10 +151,10 @@ def _ranked(reasons: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _nodes(capture: Record, chain: Chain) -> tuple[tuple[StageCoverage, ...], Counter[str]]:
-    """The compute nodes of the graphs before Inductor: how many lead to a kernel, and why others do not."""
+    """Count compute nodes of the graphs before Inductor that lead to a kernel, and the reasons why others do not."""
     leading = chain.leading()
     counts: dict[str, list[int]] = {}
-    ended: Counter[str] = Counter()
+    end_reasons: Counter[str] = Counter()
     for compilation in capture.compilations:
         for stage in compilation.stages:
             if not isinstance(stage, Graph) or stage.key not in ("joint", *PHASES):
@@ -163,55 +163,59 @@ def _nodes(capture: Record, chain: Chain) -> tuple[tuple[StageCoverage, ...], Co
             for path, node in walk(stage):
                 if node.compute:
                     address = (compilation.id, stage.key, path + node.name)
-                    led = address in leading
+                    leads = address in leading
                     count[0] += 1
-                    count[1] += led
-                    if not led:
-                        ended[_end(chain, address)] += 1
-    return tuple(StageCoverage(name, *counts[name]) for name in ("joint", *PHASES) if name in counts), ended
+                    count[1] += leads
+                    if not leads:
+                        end_reasons[_end(chain, address)] += 1
+    return tuple(
+        StageCoverage(name, *counts[name]) for name in ("joint", *PHASES) if name in counts
+    ), end_reasons
 
 
-IN_A_CIRCLE = "what came of it leads back to it"
-"""The reason of nodes whose ways down never end, which only a corrupt record has."""
+CYCLIC = "what came of it leads back to it"
+"""Reason for nodes below which the chain is cyclic, which only happens in a corrupt record."""
 
 
 def _end(chain: Chain, address: Address) -> str:
-    """Return why no kernel came of a node: the end of the first way down from it."""
+    """Return why no kernel came of a node: the reason at the first dead end below it."""
     way = (address, *chain.descendants(address))
-    return next((chain.end(a).words for a in way if not chain.down(a)), IN_A_CIRCLE)
+    return next((chain.end(a).words for a in way if not chain.down(a)), CYCLIC)
 
 
 def _code(
-    reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]
+    reached_lines: _ReachedLines, cid: str, code: Code, reasons: Counter[str]
 ) -> tuple[PhaseCoverage, list[str]]:
     lines = reached = kernels_reached = unfollowed = 0
-    lost = []
+    uncovered = []
     for kernel in code.kernels:
-        if reaching.chain.lines(kernel):
+        if reached_lines.chain.lines(kernel):
             kernels_reached += 1
         else:
-            lost.append(
+            uncovered.append(
                 f"{code.phase} {kernel.name}: {kernel.no_origin or 'no origin reaches a Python line'}"
             )
         if kernel.source and not kernel.lines:
             unfollowed += 1
-            lost.append(f"{code.phase} {kernel.name}: {UNTRACED}{_because(kernel)}")
+            uncovered.append(f"{code.phase} {kernel.name}: {UNTRACED}{_because(kernel)}")
         for line in kernel.lines:
-            why = reaching.why_not(cid, code.phase, line)
+            why = reached_lines.why_not(cid, code.phase, line)
             if why:
                 reasons[why] += 1
             if line.origins or line.no_origin not in LINE_FORMS:
                 lines += 1
                 reached += not why
-    return PhaseCoverage(code.phase, lines, reached, len(code.kernels), kernels_reached, unfollowed), lost
+    return PhaseCoverage(
+        code.phase, lines, reached, len(code.kernels), kernels_reached, unfollowed
+    ), uncovered
 
 
 def _because(kernel: Kernel) -> str:
     return " (a template)" if kernel.kind == "template" else ""
 
 
-class _Reaching:
-    """Nodes that reach a Python line; each is looked up once."""
+class _ReachedLines:
+    """Cache of which nodes reach a Python line, and why others do not."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain

@@ -1,4 +1,4 @@
-"""CUDA graphs that torch would record of a program's graph, with the lines, from a capture of that graph."""
+"""CUDA graphs that torch would record for a program's graph, with Python lines, from a capture of that graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .chain import Chain
 
 
 def nvidia_gpu(target: str | Path | DeviceModel) -> DeviceModel:
-    """The NVIDIA GPU that a target stands for. Raises ``UsageError`` for any other device."""
+    """Return the NVIDIA GPU of a target; raise ``UsageError`` for any other device."""
     model = models.resolve(target)
     if model.device != "cuda":
         raise UsageError(f"{model.name} has no CUDA graphs: name an NVIDIA GPU, as h100")
@@ -25,7 +25,7 @@ def nvidia_gpu(target: str | Path | DeviceModel) -> DeviceModel:
 
 
 def cuda_graphs_of(graph: ProgramGraph, device: str, capture: Record) -> tuple[ProgramCudaGraphs, ...]:
-    """Each phase of a graph, from its capture; none where that is for no NVIDIA GPU."""
+    """Return the CUDA graphs of each phase of a graph, from its capture; none if that is for no NVIDIA GPU."""
     chain = Chain(capture)
     differs = () if capture.target is None else capture.target.may_differ
     return tuple(

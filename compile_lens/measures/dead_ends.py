@@ -1,7 +1,7 @@
-"""Ends of the chain on its way down: nodes from which nothing of the next stage came, and why.
+"""Dead ends of the chain on its way down: nodes that became nothing in the next stage, and why.
 
-The reason is read from the record: a pass says that it took the node away, nothing reads what it computes, the
-next stage was not seen. A node for which none of it holds is *silent*: the record does not say what became of it.
+The reason comes from the record: a pass removed the node, nothing reads its result, or the next stage was not observed.
+A node without such a reason is *silent*: the record does not say what became of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compile_lens.record.lowering import UNNAMED
 from compile_lens.record.missing import AbsentStage
 
 SILENT = "the record does not say what became of it"
-"""The reason where there is none."""
+"""Reason for a node without a recorded one."""
 
 NO_WORK = {
     "input": "an input: it computes nothing",
@@ -30,11 +30,11 @@ NO_WORK = {
     "allocation": "it only sets memory aside",
     "nop": "a nop: it runs nothing",
 }
-"""Reasons why nothing needs to come of a node that does no work, by its kind."""
+"""Reasons why a node that does no work needs no counterpart in the next stage, by kind."""
 
 
-FEW = 4
-"""Names of nodes that a reason tells."""
+MAX_NAMES = 4
+"""Most node names in a reason."""
 
 
 NOT_LEFT = {
@@ -43,11 +43,11 @@ NOT_LEFT = {
     "post_grad": "Inductor says of no loop that it computes it",
     "groups": "no kernel or call in the code is linked to it",
 }
-"""The reason of a node whose readers did become something, where it is known what was done but not what for."""
+"""Reason for a node that has readers with counterparts but none itself, by stage."""
 
 
 class DeadEnd(NamedTuple):
-    """Reason why a chain ends: ``words`` that many nodes share, and ``more`` about this one (``""``: nothing)."""
+    """Reason why a chain ends: ``words`` shared by many nodes, and ``more`` about this one (may be ``""``)."""
 
     words: str
     more: str = ""
@@ -58,17 +58,17 @@ class DeadEnd(NamedTuple):
 
 @dataclass
 class _Stage:
-    """One graph: its nodes and who reads them, by full name."""
+    """One graph: its nodes and their readers, by full name."""
 
     graph: Graph
     nodes: dict[str, Node] = field(default_factory=dict)
     readers: dict[str, list[str]] = field(default_factory=dict)
-    taken: dict[str, DeadEnd] = field(default_factory=dict)
-    """Nodes that a pass named among those that it rewrote."""
+    rewritten: dict[str, DeadEnd] = field(default_factory=dict)
+    """Nodes that a pass reported as rewritten."""
 
 
 class DeadEnds:
-    """The ends of the chains of one capture. ``down`` gives what a node directly became."""
+    """Dead ends of the chains of one capture. ``down`` gives the addresses that a node directly became."""
 
     def __init__(self, capture: Record, down: Mapping[Address, Collection[Address]]) -> None:
         self._compilations = {c.id: c for c in capture.compilations}
@@ -84,17 +84,17 @@ class DeadEnds:
 
     def _node(self, cid: str, stage: _Stage, name: str) -> DeadEnd:
         node = stage.nodes[name]
-        if unseen := self._missing_stage(cid, stage.graph, node):
-            return DeadEnd("there is no stage after it", unseen)
+        if missing_reason := self._missing_stage(cid, stage.graph, node):
+            return DeadEnd("there is no stage after it", missing_reason)
         if stage.graph.stage == "groups" and node.target in ("Conditional", "Switch", "WhileLoop"):
             return DeadEnd("control flow: the code around the kernels does it")
-        if name in stage.taken:
-            return stage.taken[name]
+        if name in stage.rewritten:
+            return stage.rewritten[name]
         if _copies_to_itself(node):
             return DeadEnd("it writes a value to where that is already")
         if _writes(node):
-            unread = self._writes_unread(cid, stage, name)
-            return DeadEnd("nothing reads what it computes" if unread else SILENT)
+            is_unread = self._writes_unread(cid, stage, name)
+            return DeadEnd("nothing reads what it computes" if is_unread else SILENT)
         if node.kind == "constant" and self._folded(cid, stage, name):
             return DeadEnd("a constant: what it holds was worked out while the graph was compiled")
         if not node.compute:
@@ -109,8 +109,8 @@ class DeadEnds:
         return DeadEnd(NOT_LEFT.get(stage.graph.stage, SILENT))
 
     def _writes_unread(self, cid: str, stage: _Stage, name: str) -> bool:
-        """Return True if what a node writes to is memory of the graph's own, and nothing that is left reads that after
-        it. False also where the memory may be another tensor's, such as an input's."""
+        """Return True if a node writes to memory that the graph owns, and no remaining node reads that memory later.
+        False also if the memory may belong to another tensor, such as an input."""
         base = next(iter(stage.nodes[name].inputs), "")
         path = name.rpartition("/")[0]
         while (one := stage.nodes.get(f"{path}/{base}" if path else base)) is not None and one.kind == "view":
@@ -132,7 +132,7 @@ class DeadEnds:
         )
 
     def _folded(self, cid: str, stage: _Stage, name: str) -> bool:
-        """Return True if a constant stands for operators of the program."""
+        """Return True if a constant replaces operators of the program."""
         node, graphs = stage.nodes[name], self._compilations[cid].graphs
         if stage.graph.before not in graphs or node.target in dict(stage.graph.subgraphs):
             return False
@@ -165,17 +165,17 @@ class DeadEnds:
                 stage.nodes[path + node.name] = node
                 for name in node.inputs:
                     stage.readers.setdefault(path + name, []).append(path + node.name)
-            stage.taken = _taken(compilation, key)
+            stage.rewritten = _rewritten(compilation, key)
         return self._stages[cid, key]
 
 
 def _has_own_memory(node: Node) -> bool:
-    """Return True for an operator whose result is known to share its memory with no argument."""
+    """Return True for an operator whose result certainly shares no memory with an argument."""
     own = node.kind in ("allocation", "pointwise", "reduction", "scan", "matmul")
-    perhaps = function(node.target) in ("float", "positive", "pos") or ".i" in node.target
+    may_alias = function(node.target) in ("float", "positive", "pos") or ".i" in node.target
     return (
         own
-        and not perhaps
+        and not may_alias
         and node.op.startswith("call_")
         and not {"out", "inplace"} & dict(node.kwargs).keys()
     )
@@ -199,11 +199,11 @@ AFTER: dict[str, str | tuple[str, ...]] = {
     "loops": "groups",
     "groups": "code",
 }
-"""The stages that come after one: of the same phase, or one of several."""
+"""Stages that follow a stage: one of the same phase, or one of several keys."""
 
 
-def _taken(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
-    """Nodes of a stage that a pass over its graph named among those that it rewrote, and what stands for them."""
+def _rewritten(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
+    """Return the nodes of a stage that a pass reported as rewritten, with their replacements in the reason."""
     graphs = compilation.graphs
     dead_ends: dict[str, DeadEnd] = {}
     for done in compilation.passes:
@@ -212,7 +212,7 @@ def _taken(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
             continue
         by = "a pass without a name" if done.name == UNNAMED else f"the pass {done.name}"
         for rewrite in done.rewrites:
-            stands = ", ".join(f"%{name}" for name in rewrite.after[:FEW])
+            stands = ", ".join(f"%{name}" for name in rewrite.after[:MAX_NAMES])
             more = (
                 f"{stands} {'stand' if len(rewrite.after) > 1 else 'stands'} in its place" if stands else ""
             )

@@ -1,8 +1,8 @@
-"""For whose derivative a node or a line of the backward is there.
+"""Forward operators whose derivative a node or a line of the backward serves.
 
-Autograd made a node of the joint graph for the operators that it came from (``Node.derivative``). What the program's
-own backward of an ``autograd.Function`` computes is the derivative of the call of that. What the backward only computes
-again, since the forward did not keep it, is there for whatever reads it.
+Autograd made a node of the joint graph for the operators that it came from (``Node.derivative``). The program's own
+backward of an ``autograd.Function`` serves the derivative of its call. Values that the backward recomputes, since the
+forward did not save them, serve whatever reads them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Node, Ref
 
 Links = Mapping[Address, Collection[Address]]
-"""For an address what it directly came from."""
+"""For an address, the addresses that it directly came from."""
 
 
 class Derivatives:
-    """The operators for whose derivative the parts of a backward are there, in one capture."""
+    """Forward operators whose derivatives the parts of a backward serve, in one capture."""
 
     def __init__(self, capture: Record, up: Links) -> None:
         self._compilations = {c.id: c for c in capture.compilations}
@@ -28,7 +28,7 @@ class Derivatives:
         self._marked: dict[str, tuple[set[str], dict[str, str]]] = {}
 
     def of(self, address: Address) -> tuple[Address, ...]:
-        """The nodes before the joint graph; empty for what is not of a backward or has no such node."""
+        """Return nodes before the joint graph; empty for an address outside a backward, or without such nodes."""
         cid, key, _ = address
         if key == "joint":
             return tuple(self._joint(address))
@@ -47,12 +47,12 @@ class Derivatives:
         return tuple(addresses)
 
     def _joint(self, address: Address) -> dict[Address, None]:
-        """The operators for whose derivative a node of the joint graph is itself there."""
+        """Return the operators whose derivative a node of the joint graph itself computes."""
         derivatives, backwards = self._marks(address[0])
         addresses: dict[Address, None] = {}
         for cid, key, name in self._up.get(address, ()):
             if key == PYTHON:
-                continue  # a line of its own is none of an operator's
+                continue  # the node's own line is no operator
             call = next((call for body, call in backwards.items() if name.startswith(body)), None)
             if call is not None:
                 addresses[cid, key, call] = None
@@ -61,15 +61,15 @@ class Derivatives:
         return addresses
 
     def _marks(self, cid: str) -> tuple[set[str], dict[str, str]]:
-        """The nodes of the joint graph that autograd made, and the program's own backwards with their calls."""
+        """Return the joint-graph nodes made by autograd, and the program's own backwards with their calls."""
         if cid not in self._marked:
             compilation = self._compilations[cid]
             derivatives = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
-            self._marked[cid] = derivatives, _backwards(compilation)
+            self._marked[cid] = derivatives, _backward_calls(compilation)
         return self._marked[cid]
 
     def _nodes(self, cid: str) -> dict[str, dict[Address, None]]:
-        """For each node of the backward as it was handed over."""
+        """Return the operators by node of the handed backward graph."""
         if cid not in self._known:
             self._known[cid] = self._read(self._compilations[cid])
         return self._known[cid]
@@ -84,7 +84,7 @@ class Derivatives:
         return by_node
 
     def _node(self, cid: str, path: str, node: Node, found: dict[str, dict[Address, None]]) -> None:
-        """Readers come before what they read: what is computed again has by now what they have."""
+        """Add the operators of a node. Readers are visited first, so a recomputed value inherits theirs."""
         name = path + node.name
         joint = [a for a in self._up.get((cid, "backward", name), ()) if a[1] == "joint"]
         derivatives, _ = self._marks(cid)
@@ -98,8 +98,8 @@ class Derivatives:
                 found.setdefault(path + source, {}).update(found[name])
 
 
-def _backwards(compilation: Compilation) -> dict[str, str]:
-    """For each backward that the program wrote, as names in it begin, the call that it is the derivative of."""
+def _backward_calls(compilation: Compilation) -> dict[str, str]:
+    """Return the call of each backward that the program defines, by the name prefix of its nodes."""
     before = compilation.graphs.get(compilation.graphs["joint"].before)
     if before is None:
         return {}

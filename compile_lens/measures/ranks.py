@@ -22,7 +22,7 @@ from compile_lens.record.ranks import (
     RankDifference,
 )
 
-from .collective_order import NONE, depends_on_unknown_waits, differs, is_message, order_differences
+from .collective_order import ABSENT, depends_on_unknown_waits, differs, is_message, order_differences
 from .program import break_line
 
 COMPLETE = ("", "the block ended", "the program ended", "the call returned", "exit 0", "exit None")
@@ -44,9 +44,9 @@ def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) 
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
-        has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in evaluations.items()}
+        has = {rank: ("compiled or tried" if key in own else ABSENT) for rank, own in evaluations.items()}
         rank_differences += differs(FUNCTIONS, place, 0, has)
-        if NONE in has.values():
+        if ABSENT in has.values():
             continue
         for position, row in enumerate(zip_longest(*(evaluations[rank][key] for rank in programs))):
             by_rank = dict(zip(programs, row, strict=True))
@@ -73,7 +73,7 @@ def _compile(
     programs: Mapping[int, ProgramRecord],
 ) -> list[RankDifference]:
     def compare(level: str, text: Callable[[ProgramRecord, FrameEvaluation], str]) -> list[RankDifference]:
-        values = {r: NONE if v is None else text(programs[r], v) for r, v in by_rank.items()}
+        values = {r: ABSENT if v is None else text(programs[r], v) for r, v in by_rank.items()}
         return differs(level, place, position, values)
 
     decisive = compare(OUTCOMES, lambda _, evaluation: evaluation.outcome) + compare(RECOMPILES, _again)
@@ -102,7 +102,7 @@ def _operators(
     values = {}
     for rank, own in graphs.items():
         numbers = [graph.operators for graph in own]
-        values[rank] = NONE
+        values[rank] = ABSENT
         if None in numbers:
             values[rank] = "not known"
         elif numbers:
@@ -127,14 +127,16 @@ def _inputs(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
         return match[1] if len(numbers) == 1 else f"{match[1]} (device {numbers[match[0]] + 1})"
 
     graphs = (program.graphs[n] for n in evaluation.graphs)
-    return "; ".join(", ".join(_DEVICE.sub(device, one) for one in graph.inputs) for graph in graphs) or NONE
+    return (
+        "; ".join(", ".join(_DEVICE.sub(device, one) for one in graph.inputs) for graph in graphs) or ABSENT
+    )
 
 
 def _breaks(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
     lines_and_types = ((break_line(one), one.type) for one in evaluation.breaks)
     return (
         "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in lines_and_types)
-        or NONE
+        or ABSENT
     )
 
 
@@ -199,7 +201,7 @@ def _logged_differences(programs: Mapping[int, ProgramRecord]) -> list[RankDiffe
         if any(module.collectives is None for module in own):
             return []
         names[rank] = [name for module in own for name in module.collectives or ()]
-    for position, row in enumerate(zip_longest(*names.values(), fillvalue=NONE)):
+    for position, row in enumerate(zip_longest(*names.values(), fillvalue=ABSENT)):
         by_rank = differs(COLLECTIVES, None, position, dict(zip(names, row, strict=True)))
         if by_rank:
             return by_rank

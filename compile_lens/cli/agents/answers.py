@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...measures.address import PYTHON, Address
-from ...measures.cost import OUTSIDE, Cost, CostRow
+from ...measures.cost import NO_SUBMODULE, Cost, CostRow
 from ...measures.cost import cost as cost_of
 from ...measures.memory_use import MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
@@ -228,7 +228,7 @@ def _cost_row(ranked: Cost, row: CostRow) -> str:
     head = f"{share(row)}  {amount(ranked, row.amount, row.at_least)}  {row_name(ranked, row)}"
     code = f": {quoted(row.expression)}" if row.expression and ranked.by != "module" else ""
     kernels = f": {first_names(row.kernels, 3)}" if row.kernels != (row.name,) else ""
-    note = f"; {row.note}" if row.note and row.note != OUTSIDE else ""
+    note = f"; {row.note}" if row.note and row.note != NO_SUBMODULE else ""
     bound = f", {row.bound}-bound" if row.bound else ""
     launches = f"{launch_words(row.launches)} in {', '.join(row.phases)}"
     return f"{head}{code}\n{launches}{bound}{kernels}{note}"

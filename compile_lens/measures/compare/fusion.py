@@ -11,18 +11,18 @@ from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.comparison import Fact
 from compile_lens.record.messages import all_names
 
-FEW = 6
+MAX_LISTED = 6
 """Pairs of kernels that are listed one by one for a line and a target."""
 
 Reason = tuple[str, str, tuple[Fact, ...]]
 """Kind, sentence and facts of a difference."""
 
 _Texts = dict[str, dict[str, str]]
-"""Sentences about each target, each once, and how it goes on."""
+"""By target, its distinct sentences, each with its continuation."""
 
 
 def fusion(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
-    """Loops of a line that are not fused on some targets, while others fuse them or have them in one kernel."""
+    """Yield loops of a line that are not fused on some targets, while others fuse them or run them in one kernel."""
     kernels: dict[tuple[str, ...], tuple[_Texts, _Texts]] = {}
     functions: dict[tuple[str, ...], tuple[_Texts, _Texts]] = {}
     for target in targets:
@@ -32,14 +32,16 @@ def fusion(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
                 for other in targets
                 if other is not target
                 and (
-                    text := _fused(other, target, pair) if one is two else _one(other, target, line, one, two)
+                    text := _fused(other, target, pair)
+                    if one is two
+                    else _kernel_of_both(other, target, line, one, two)
                 )
             }
             if not elsewhere:
                 continue
             separate, together = (functions if one is two else kernels).setdefault(tuple(elsewhere), ({}, {}))
-            # Layers that repeat give the same words, and other buffers.
-            separate.setdefault(target.target, {}).setdefault(_pair(one, two), _reason(pair))
+            # Repeated layers give the same sentence with other buffers.
+            separate.setdefault(target.target, {}).setdefault(_pair_text(one, two), _reason(pair))
             for name, text in elsewhere.items():
                 together.setdefault(name, {})[text] = ""
     for where, (separate, together) in kernels.items():
@@ -61,13 +63,13 @@ def _facts(*parts: _Texts) -> tuple[Fact, ...]:
     facts = []
     for texts_by_target in parts:
         for target, texts in texts_by_target.items():
-            facts += [Fact(target, f"{text}{more}") for text, more in list(texts.items())[:FEW]]
-            facts += [Fact(target, f"and {len(texts) - FEW} more")] if len(texts) > FEW else []
+            facts += [Fact(target, f"{text}{more}") for text, more in list(texts.items())[:MAX_LISTED]]
+            facts += [Fact(target, f"and {len(texts) - MAX_LISTED} more")] if len(texts) > MAX_LISTED else []
     return tuple(facts)
 
 
 def _pairs(target: TargetPhase, line: Line) -> Iterator[tuple[UnfusedPair, Launch, Launch]]:
-    """Groups that are not fused, in launches of which at least one computes something of the line."""
+    """Yield groups that are not fused, in launches of which at least one computes something of the line."""
     for c in target.capture.compilations:
         if f"{target.phase}.groups" not in c.graphs:
             continue
@@ -82,14 +84,14 @@ def _pairs(target: TargetPhase, line: Line) -> Iterator[tuple[UnfusedPair, Launc
                 yield pair, one, two
 
 
-def _one(other: TargetPhase, target: TargetPhase, line: Line, one: Launch, two: Launch) -> str:
-    """The launch of another target that does something of both of two launches here, in words; ``""`` if none does."""
-    ones = _theirs(target, other, one.nodes - two.nodes)
-    twos = _theirs(target, other, two.nodes - one.nodes)
+def _kernel_of_both(other: TargetPhase, target: TargetPhase, line: Line, one: Launch, two: Launch) -> str:
+    """Describe the launch of another target that does work of both launches here; ``""`` if there is none."""
+    ones = _matched_nodes(target, other, one.nodes - two.nodes)
+    twos = _matched_nodes(target, other, two.nodes - one.nodes)
     for launch in dict.fromkeys(own for node in ones for own in other.launched.get(node, ())):
         if launch.nodes & twos:
-            return f"{launch.name} does both{_how(other, launch)}"
-    # Where other operators stand there, all that can be said is that the whole line is one kernel.
+            return f"{launch.name} does both{_how_joined(other, launch)}"
+    # With other operators there, only the whole line can be called one kernel.
     works = other.works_of(line)
     launches = [launch for launch in other.launches if line in other.lines(launch)]
     if (
@@ -99,14 +101,14 @@ def _one(other: TargetPhase, target: TargetPhase, line: Line, one: Launch, two: 
         and line in target.lines(two)
         and target.lowered_operators(line) != other.lowered_operators(line)
     ):
-        return f"{launches[0].name} does the whole line{_how(other, launches[0])}"
+        return f"{launches[0].name} does the whole line{_how_joined(other, launches[0])}"
     return ""
 
 
 def _fused(other: TargetPhase, target: TargetPhase, pair: UnfusedPair) -> str:
-    """The launch of another target that fuses two groups that only share a function here; ``""`` if none does."""
+    """Describe the launch of another target that fuses two groups that only share a function here; ``""`` if none."""
     ones, twos = (target.nodes_of(pair.compilation, group) for group in (pair.first, pair.second))
-    ones, twos = _theirs(target, other, ones - twos), _theirs(target, other, twos - ones)
+    ones, twos = _matched_nodes(target, other, ones - twos), _matched_nodes(target, other, twos - ones)
     for launch in dict.fromkeys(own for node in ones for own in other.launched.get(node, ())):
         for group in launch.groups:
             nodes = other.nodes_of(launch.work.compilation, group)
@@ -115,13 +117,13 @@ def _fused(other: TargetPhase, target: TargetPhase, pair: UnfusedPair) -> str:
     return ""
 
 
-def _theirs(target: TargetPhase, other: TargetPhase, nodes: Iterable[Named]) -> set[Named]:
-    """The nodes of another target that some nodes are there, where that is known."""
+def _matched_nodes(target: TargetPhase, other: TargetPhase, nodes: Iterable[Named]) -> set[Named]:
+    """Return the counterparts of nodes on another target, where known."""
     same = target.same_as(other)
     return {same[n] for n in nodes if n in same}
 
 
-def _pair(one: Launch, two: Launch) -> str:
+def _pair_text(one: Launch, two: Launch) -> str:
     if one is two:
         return f"{one.name} runs loops one after the other: "
     return f"{one.name} and {two.name} are not fused: "
@@ -135,7 +137,7 @@ def _reason(pair: UnfusedPair) -> str:
     return f"{why.sentence}{f' Shown: {shown}.' if shown else ''}"
 
 
-def _how(target: TargetPhase, launch: Launch) -> str:
+def _how_joined(target: TargetPhase, launch: Launch) -> str:
     if len(launch.groups) > 1:
         return f", as {len(launch.groups)} loops in one function, which saves launches and no memory traffic"
     members = [m for g in launch.groups for m in target.members(launch.work.compilation, g)]

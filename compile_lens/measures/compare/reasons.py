@@ -1,7 +1,6 @@
 """Reasons why targets have different kernels for one Python line: facts of the records, by kind.
 
-Each function looks for one kind of reason, and gives nothing where there is none. A line that differs and that
-none of them explains is reported as unexplained.
+Each function looks for one kind of reason. A differing line that none of them explains is reported as unexplained.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from compile_lens.record.lowering import UNNAMED, Pass, Rewrite
 from compile_lens.record.messages import all_names, with_counts
 from compile_lens.record.support import NEEDS
 
-WHOLE = "REDUCE_TO_SINGLE_ELEMENT"
-"""The feature of a backend that reduces in one step, however long (``torch/_inductor/ir.py``: ``num_splits``)."""
+NO_SPLIT = "REDUCE_TO_SINGLE_ELEMENT"
+"""Backend feature that makes every reduction run in one step (``torch/_inductor/ir.py``: ``num_splits``)."""
 
 Features = Mapping[str, tuple[str, ...] | None]
 
@@ -27,7 +26,7 @@ Features = Mapping[str, tuple[str, ...] | None]
 def differences(
     phase: str, targets: Sequence[TargetPhase], rows: Sequence[tuple[Line, Row]], features: Features
 ) -> list[TargetDifference]:
-    """The reasons why each of the rows differs. One that holds for several lines in the same words stands once."""
+    """Return the reasons why each of the rows differs; a reason shared by several lines is listed once."""
     places: dict[Reason, dict[str, None]] = {}
     for line, row in rows:
         for reason in list(_reasons(targets, line, features)) or [_unexplained(targets)]:
@@ -39,7 +38,7 @@ def differences(
 
 
 def _reasons(targets: Sequence[TargetPhase], line: Line, features: Features) -> Iterator[Reason]:
-    own = _own_calls(targets, line)
+    own = _library_calls(targets, line)
     handed = [target.operators(line) for target in targets]
     if own is not None:
         yield own
@@ -51,10 +50,10 @@ def _reasons(targets: Sequence[TargetPhase], line: Line, features: Features) -> 
     yield from fusion(targets, line)
 
 
-def _own_calls(targets: Sequence[TargetPhase], line: Line) -> Reason | None:
-    """Each target calls a library function of another name, and that is all that was handed over differently."""
-    calls = _beyond_shared([Counter(w.called for w in t.works_of(line) if w.called) for t in targets])
-    handed = _beyond_shared([target.operators(line) for target in targets])
+def _library_calls(targets: Sequence[TargetPhase], line: Line) -> Reason | None:
+    """Return a reason if each target calls a library function of its own, and no other handed operator differs."""
+    calls = _unshared([Counter(w.called for w in t.works_of(line) if w.called) for t in targets])
+    handed = _unshared([target.operators(line) for target in targets])
     if any(not own or own != operators for own, operators in zip(calls, handed)):
         return None
     return (
@@ -67,7 +66,7 @@ def _own_calls(targets: Sequence[TargetPhase], line: Line) -> Reason | None:
 def _operators(targets: Sequence[TargetPhase], line: Line, handed: Sequence[Counter[str]]) -> Reason:
     facts = [
         Fact(target.target, f"not on every target: {_counted(own)}")
-        for target, own in zip(targets, _beyond_shared(handed))
+        for target, own in zip(targets, _unshared(handed))
         if own
     ]
     for target in targets:
@@ -77,7 +76,7 @@ def _operators(targets: Sequence[TargetPhase], line: Line, handed: Sequence[Coun
 
 
 def _split(targets: Sequence[TargetPhase], line: Line, features: Features) -> Iterator[Reason]:
-    """A reduction in two steps, parts of each result first, on some targets and not on all."""
+    """Yield a reason if a reduction runs in two steps, partial results first, on some targets but not on all."""
     steps = {target.target: list(_steps(target, line)) for target in targets}
     where = [name for name, pairs in steps.items() if pairs]
     if not where or len(where) == len(targets):
@@ -87,8 +86,8 @@ def _split(targets: Sequence[TargetPhase], line: Line, features: Features) -> It
         if target.target not in where:
             whole = [loop.target for loop in _loops(target, line).values() if loop.kind == "reduction"]
             facts += [Fact(target.target, f"in one step: {'; '.join(dict.fromkeys(whole))}")] if whole else []
-            if WHOLE in (features.get(target.target) or ()):
-                never = f"Inductor's backend for it never splits one (BackendFeature.{WHOLE})"
+            if NO_SPLIT in (features.get(target.target) or ()):
+                never = f"Inductor's backend for it never splits one (BackendFeature.{NO_SPLIT})"
                 facts.append(Fact(target.target, never))
     cores = ", ".join(f"{target.target} {count}" for target in targets if (count := _cores(target)))
     if cores:
@@ -103,7 +102,7 @@ def _split(targets: Sequence[TargetPhase], line: Line, features: Features) -> It
 
 
 def _steps(target: TargetPhase, line: Line) -> Iterator[tuple[Node, Node]]:
-    """Pairs of reductions of one operator of which the second reads nothing but the first."""
+    """Yield pairs of reductions of one operator, of which the second reads only the first."""
     loops = _loops(target, line)
     pairs: dict[tuple[str, str], tuple[Node, Node]] = {}
     for (cid, _), second in loops.items():
@@ -160,7 +159,7 @@ def _generated(targets: Sequence[TargetPhase], line: Line, features: Features) -
 
 
 def _calls(target: TargetPhase, node: tuple[str, str]) -> str | None:
-    """The library function that computes a node, ``""`` for generated code, ``None`` if nothing does."""
+    """Return the library function that computes a node, ``""`` for generated code, ``None`` if no kernel does."""
     works = [work for work in target.works if node in work.nodes]
     calls = [
         w.called for w in works if w.called and base_name(w.called) == base_name(target.lowered[node].target)
@@ -193,8 +192,8 @@ def _unexplained(targets: Sequence[TargetPhase]) -> Reason:
     return "unexplained", UNEXPLAINED, tuple(dict.fromkeys(facts))
 
 
-def _beyond_shared(counts: Sequence[Counter[str]]) -> list[Counter[str]]:
-    """The part of each count that not all have."""
+def _unshared(counts: Sequence[Counter[str]]) -> list[Counter[str]]:
+    """Return each count without the part that all of them share."""
     shared = counts[0].copy()
     for count in counts[1:]:
         shared &= count
@@ -205,12 +204,12 @@ def _counted(count: Counter[str]) -> str:
     return ", ".join(with_counts(count.elements()))
 
 
-FEW = 4
-"""Names of nodes in one sentence."""
+MAX_NAMES = 4
+"""Most node names in one sentence."""
 
 
 def passes(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
-    """The passes over the handed graph that changed a line on some targets, or in different ways."""
+    """Yield a reason if passes over the handed graph changed a line only on some targets, or in different ways."""
     changed = {target.target: rewritten(target, line) for target in targets}
     if len({frozenset(texts) for texts in changed.values()}) < 2:
         return
@@ -223,7 +222,7 @@ def passes(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
 
 
 def rewritten(target: TargetPhase, line: Line) -> list[str]:
-    """The operators handed over that a pass changed, and what they became: ``aten.addmm became aten.mm, aten.add``."""
+    """Return the handed operators that a pass replaced, in words: ``aten.addmm became aten.mm, aten.add``."""
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for cid, name in target.lowered_by_line.get(line, ()):
         node = target.lowered[cid, name]
@@ -243,7 +242,7 @@ def rewritten(target: TargetPhase, line: Line) -> list[str]:
 
 
 def _near_misses(targets: Sequence[TargetPhase], line: Line, where: Sequence[str]) -> Iterator[Fact]:
-    """The reports of other targets on the patterns that matched on some."""
+    """Yield the other targets' reports on patterns that matched on some targets."""
     patterns = {
         rewrite.pattern
         for target in targets
@@ -258,14 +257,16 @@ def _near_misses(targets: Sequence[TargetPhase], line: Line, where: Sequence[str
 
 
 def rewrites_before(target: TargetPhase, line: Line, others: Sequence[TargetPhase]) -> Iterator[str]:
-    """Passes over the graph before it was handed over that changed this line here and matched nothing elsewhere."""
+    """Yield passes that changed this line here before the graph was handed over, and matched nothing elsewhere."""
     elsewhere = {(p.name, r.pattern) for other in others for p, r in _of_line(other, line)}
     places: dict[str, list[tuple[str, ...]]] = {}
     for one, rewrite in _of_line(target, line):
         if (one.name, rewrite.pattern) not in elsewhere:
             places.setdefault(_words(one, rewrite), []).append(rewrite.before)
     for words, names in places.items():
-        first = ", ".join(f"%{name}" for name in names[0][:FEW]) + (", …" if len(names[0]) > FEW else "")
+        first = ", ".join(f"%{name}" for name in names[0][:MAX_NAMES]) + (
+            ", …" if len(names[0]) > MAX_NAMES else ""
+        )
         more = f" and {len(names) - 1} places like it" if len(names) > 1 else ""
         yield f"{words} changed {first}{more}"
 

@@ -1,6 +1,6 @@
-"""The table of a comparison: a row for each Python line, and why its cells differ.
+"""Table of a comparison: a row for each Python line, and the reasons why its cells differ.
 
-What the records do not explain is reported as unexplained: nothing is guessed.
+Differences that the records do not explain are reported as unexplained: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def across(function: str, columns: Sequence[Column], cls: type[_C]) -> _C:
 
 
 def side_by_side(cls: type[_C], *captures: Record) -> _C:
-    """The comparison of captures that are there already, such as records that were loaded.
+    """Return the comparison of existing captures, such as loaded records.
 
     A column is named by the capture's target, else by its device; equal names are numbered.
     """
@@ -75,8 +75,8 @@ def _lines(targets: Sequence[TargetPhase]) -> list[Line]:
 def _row(phase: str, line: Line, targets: Sequence[TargetPhase]) -> Row:
     cells = tuple(_cell(line, target) for target in targets)
     text = next((target.texts[line] for target in targets if line in target.texts), "")
-    signs = [_sign(line, target) for target in targets]
-    return Row(phase, *line, text, cells, all(sign == signs[0] for sign in signs))
+    keys = [_comparison_key(line, target) for target in targets]
+    return Row(phase, *line, text, cells, all(one == keys[0] for one in keys))
 
 
 def _cell(line: Line, target: TargetPhase) -> Cell:
@@ -103,10 +103,10 @@ def _use(work: Work, line: Line, target: TargetPhase) -> Use:
     )
 
 
-def _sign(
+def _comparison_key(
     line: Line, target: TargetPhase
 ) -> tuple[Counter[tuple[str, frozenset[Line], Figure | AtLeast, int]], bool]:
-    """The facts that have to be equal for two cells to be alike."""
+    """Return the facts by which the cells of a row are compared."""
     uses = Counter(
         (w.called, frozenset(w.lines), w.launches, 0 if w.called else len(w.kernel.groups))
         for w in target.works_of(line)
@@ -125,7 +125,7 @@ def _failed(column: Column) -> TargetDifference:
 
 
 def _graphs(captures: Sequence[tuple[str, Record]]) -> list[TargetDifference]:
-    """Targets whose functions were cut into other graphs."""
+    """Return the difference if the function became different graphs on different targets."""
     graphs = {
         target: capture.nothing_compiled
         or ", ".join(f"{c.id} {' and '.join(c.phases) or 'no code'}" for c in capture.compilations)

@@ -1,4 +1,4 @@
-"""One phase of one capture by Python line: the operators that a line became, and the kernels that compute them."""
+"""One phase of one capture by Python line: its operators and the kernels that compute them."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class TargetPhase:
         return self._lines[key]
 
     def same_as(self, other: TargetPhase) -> dict[Named, Named]:
-        """The nodes after Inductor's passes that are those of another target, by node of this one.
+        """Return the other target's counterpart of each node after Inductor's passes.
 
-        They are matched as for ``diff``. Lines that became other operators, or the same in another order, are left out.
+        Nodes are matched as for ``diff``. Lines with other operators, or another order of them, are left out.
         """
         if other.target not in self._same:
             lines = {*self.lowered_by_line, *other.lowered_by_line}
@@ -128,29 +128,29 @@ class TargetPhase:
 
     @cached_property
     def launches(self) -> list[Launch]:
-        """Each launch of each kernel. Where the record does not say which groups one runs, it is left out."""
+        """Launches of all kernels, except those for which the record does not give the groups."""
         each = []
         for work in self.works:
             groups, count = work.kernel.groups, work.kernel.launches
             if not count or len(groups) % count:
                 continue
-            size = len(groups) // count  # groups stand in the order of the launches
+            size = len(groups) // count  # groups are in launch order
             for at in range(0, len(groups), size or 1):
                 own = groups[at : at + size]
                 nodes = frozenset(n for g in own for n in self.nodes_of(work.compilation, g))
-                if work.called:  # what it reads is counted to it too
+                if work.called:  # its group also lists nodes that it reads
                     nodes &= frozenset(work.nodes)
                 each.append(Launch(work, own, nodes))
         return each
 
     @cached_property
     def launch_of(self) -> dict[Named, Launch]:
-        """The launch that runs a group."""
+        """Launch that runs each group."""
         return {(launch.work.compilation, g): launch for launch in self.launches for g in launch.groups}
 
     @cached_property
     def launched(self) -> dict[Named, list[Launch]]:
-        """The launches of generated kernels that compute a node."""
+        """Launches of generated kernels that compute each node."""
         by_node: dict[Named, list[Launch]] = {}
         for launch in (one for one in self.launches if not one.work.called):
             for node in launch.nodes:
@@ -172,7 +172,7 @@ class TargetPhase:
         return [work for work in self.works if line in work.lines]
 
     def operators(self, line: Line) -> Counter[str]:
-        """The operators that a line was handed over as, with counts."""
+        """Return the operators of a line in the handed graph, with counts."""
         return Counter(operator(self.handed[n].target) for n in self.by_line.get(line, ()))
 
     def lowered_operators(self, line: Line) -> Counter[str]:
@@ -184,7 +184,7 @@ class TargetPhase:
         return self.groups[cid, group].members if (cid, group) in self.groups else ()
 
     def lines(self, launch: Launch) -> frozenset[Line]:
-        """The Python lines that a launch computes something of."""
+        """Return the Python lines for which a launch computes something."""
         if launch not in self._launch_lines:
             lines = (line for node in launch.nodes for line in self.lines_of(node, "post_grad"))
             self._launch_lines[launch] = frozenset(lines)

@@ -1,7 +1,7 @@
-"""Guards, the conditions under which compiled code is reused, by the value that they check.
+"""Differences of guards, the conditions under which compiled code is reused, by the value that they check.
 
-A guard that both have is no difference, whatever name the program has for the value. If one differs, the sentence names
-the part that does; guards that only one has are counted by compilation. Torch's own texts are the facts.
+Guards that differ only in the program's name for the value are equal. For a changed guard the sentence names the part
+that changed; guards of only one capture are counted by compilation. The facts are torch's own texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compile_lens.record.messages import all_names, resume_line
 from compile_lens.record.messages import plain_name as function_of
 
 from ..input_names import readable
-from .inputs import NAMED
+from .inputs import MAX_NAMED
 from .settings import other_side, plain, unmatched
 
 _TENSOR = re.compile(
@@ -37,11 +37,11 @@ PARTS = {
     "class": "class",
     "keys": "dispatch keys",
 }
-"""The parts of a tensor that a guard checks, in the order of the sentence."""
+"""Parts of a tensor that a guard checks, in the order of the sentence."""
 
 
 FUNCTIONS = ("CLOSURE_MATCH", "FUNCTION_MATCH")
-"""Kinds of guards that hold a function that the program calls to be the one that was compiled."""
+"""Kinds of guards that require a called function to be the one that was compiled."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Own:
 
     @property
     def words(self) -> str:
-        """The guard as Python would write it, as far as it is about one value."""
+        """The guard as a Python expression if it checks one value, else torch's text."""
         text, source = self.guard.text, self.guard.source
         if self.tensor is not None:
             return f"the tensor `{self.name}`"
@@ -71,21 +71,21 @@ class _Own:
 
 
 def fact(guard: Guard) -> str:
-    """A guard in torch's words, without the attributes that are checked of every tensor."""
+    """Return a guard in torch's words, without the attributes that every tensor guard checks."""
     tensor = _TENSOR.match(guard.text)
     return plain(tensor[0] if tensor is not None else guard.text or f"{guard.kind} {guard.source}".strip())
 
 
 def guards(a: Record, b: Record) -> Iterator[Change]:
-    """Guards of the two that differ."""
-    ones: list[_Own] = []
-    twos: list[_Own] = []
+    """Yield the guards that differ between two captures."""
+    only_before: list[_Own] = []
+    only_after: list[_Own] = []
     for kind, (_, own) in unmatched(_texts(a), _texts(b), itemgetter(0)):
-        (ones if kind == REMOVED else twos).append(own)
-    for before, after in _paired(ones, twos):
+        (only_before if kind == REMOVED else only_after).append(own)
+    for before, after in _paired(only_before, only_after):
         facts = (fact(before.guard), fact(after.guard))
         yield Change("guards", CHANGED, _became(before, after), (), tuple(dict.fromkeys(facts)))
-    for kind, some in ((REMOVED, ones), (ADDED, twos)):
+    for kind, some in ((REMOVED, only_before), (ADDED, only_after)):
         if other_side(a, b, kind).lacks(claims.GUARDS):
             continue
         by_graph: dict[str, list[_Own]] = {}
@@ -96,23 +96,25 @@ def guards(a: Record, b: Record) -> Iterator[Change]:
 
 
 def _texts(record: Record) -> Iterator[tuple[str, _Own]]:
-    """Each guard, and its text without the names of the program's variables."""
+    """Yield each guard, and its text without the names of the program's variables."""
     for compilation in record.compilations:
         names: dict[str, str] = {}
         for guard in compilation.guards:
             yield plain(guard.text or guard.kind, names), _Own(guard, compilation)
 
 
-def _paired(ones: list[_Own], twos: list[_Own]) -> list[tuple[_Own, _Own]]:
-    """Guards of the same value, then tensors that are left, in order; they are taken out of the lists."""
+def _paired(only_before: list[_Own], only_after: list[_Own]) -> list[tuple[_Own, _Own]]:
+    """Pair guards of the same value, then the remaining tensors in order; remove them from the lists."""
     matches: list[tuple[_Own, _Own]] = []
     for key in (_value, _tensor):
         by_key: dict[object, list[_Own]] = {}
-        for two in twos:
+        for two in only_after:
             by_key.setdefault(key(two), []).append(two)
-        pairs = [(one, others.pop(0)) for one in ones if key(one) and (others := by_key.get(key(one), []))]
+        pairs = [
+            (one, others.pop(0)) for one in only_before if key(one) and (others := by_key.get(key(one), []))
+        ]
         taken = {id(own) for pair in pairs for own in pair}
-        for some in (ones, twos):
+        for some in (only_before, only_after):
             some[:] = [own for own in some if id(own) not in taken]
         matches += pairs
     return matches
@@ -142,6 +144,6 @@ def _counted(kind: str, owns: list[_Own]) -> str:
         return f"1 guard of {of} is {verb}: {owns[0].words}"
     tensors = [f"`{own.name}`" for own in owns if own.tensor is not None]
     rest = len(owns) - len(tensors)
-    parts = [f"tensor{'s' * (len(tensors) > 1)} {all_names(tensors, NAMED)}"] if tensors else []
+    parts = [f"tensor{'s' * (len(tensors) > 1)} {all_names(tensors, MAX_NAMED)}"] if tensors else []
     parts += [f"{rest} other{'s' * (rest > 1)}"] if rest and tensors else []
     return f"{len(owns)} guards of {of} are {verb}{': ' * bool(parts)}{', '.join(parts)}"

@@ -1,6 +1,6 @@
-"""Operators that both captures have, and that passes, lowering or fusion treated differently.
+"""Operators of both captures that passes, lowering or fusion treated differently.
 
-And buffers whose memory another value takes over in one of them alone, and the code that calls the kernels.
+Also buffers whose memory is reused in only one of them, and the code that calls the kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .side import Named, Side, matched
 
 
 def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> Iterator[Change]:
-    """Patterns and passes that changed the graphs more or less often."""
+    """Yield patterns and passes that matched more or less often."""
     ones, twos = (_matched(side, key) for side, key in zip(sides, stage))
     for what in dict.fromkeys((*ones, *twos)):
         before, after = ones[what], twos[what]
@@ -38,7 +38,7 @@ def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> It
 
 
 def _times(before: int, after: int) -> str:
-    """The number of matches before and after, in words."""
+    """Return the number of matches before and after, in words."""
     if not after:
         return f"matched {times(before)}, and no longer does"
     return (
@@ -57,7 +57,7 @@ def _matched(side: Side, key: str) -> Counter[str]:
 
 
 def _rewritten(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The lines that a pattern rewrote, and what of what."""
+    """Return the lines that a pattern rewrote, and its rewrites as ``before → after``."""
     lines: dict[str, None] = {}
     facts: dict[str, None] = {}
     for c, done, rewrite in side.rewrites(key):
@@ -68,23 +68,23 @@ def _rewritten(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[
         known = {n.name for n in c.graphs[before].nodes} if before in c.graphs else set()
         lines.update(dict.fromkeys(side.lines((c.id, before, o) for o in rewrite.origins if o in known)))
         facts[f"{', '.join(rewrite.before)} → {', '.join(rewrite.after) or 'nothing'}"] = None
-    return tuple(lines), tuple(facts)[:FACTS]
+    return tuple(lines), tuple(facts)[:MAX_FACTS]
 
 
 def _misses(of: tuple[Side, str], what: str) -> tuple[str, ...]:
-    """The reports of the side on which a pattern did not match."""
+    """Return the near misses of a pattern on the side where it did not match."""
     side, key = of
     misses = (miss for pattern, miss in side.near_misses(key) if pattern == what)
-    return tuple(dict.fromkeys(misses))[:FACTS]
+    return tuple(dict.fromkeys(misses))[:MAX_FACTS]
 
 
-FACTS = 3
+MAX_FACTS = 3
 
 
 def lowering(
     where: str, sides: tuple[Side, Side], phases: tuple[str, str], pairs: Mapping[Named, Named]
 ) -> Iterator[Change]:
-    """Operators that both have, and that one capture inlined or gave a buffer where the other did not."""
+    """Yield operators of both captures that are inlined in one and have a buffer in the other, or differ in it."""
     ones, twos = (dict(side.lowered(phase)) for side, phase in zip(sides, phases))
     outcomes: dict[tuple[str, str], list[Named]] = {}
     for one, two in pairs.items():
@@ -99,11 +99,13 @@ def lowering(
             dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].evidence}".strip() for cid, n in nodes)
         )
         lines = sides[1].lines((cid, key, n) for cid, n in nodes)
-        yield Change("lowering", CHANGED, f"{where}{names}: {before} became {after}", lines, facts[:FACTS])
+        yield Change(
+            "lowering", CHANGED, f"{where}{names}: {before} became {after}", lines, facts[:MAX_FACTS]
+        )
 
 
 def _lowering_words(entry: Lowered) -> str:
-    """The lowering of a node in words, without the names of loops."""
+    """Return the lowering of a node in words, without loop names."""
     if entry.buffer or entry.parts:
         parts = f", in {len(entry.parts) + bool(entry.buffer)} steps" if entry.parts else ""
         return f"a buffer ({entry.reason}){parts}"
@@ -116,7 +118,7 @@ def _names(side: Side, key: str, nodes: Iterable[Named]) -> list[str]:
 
 
 def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
-    """Operators that both have, and that are in one group on one side and in several on the other."""
+    """Yield operators of both captures that are one group on one side and several on the other."""
     keys = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
     homes = [_groups_by_node(side, phase, key) for side, phase, key in zip(sides, phases, keys)]
     forth = dict(match.pairs)
@@ -134,7 +136,7 @@ def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match:
             theirs = [n for some in parts.values() for n in some]
             now = sides[1].stage(keys[1])
             lines = sides[1].lines(now[n if own == 0 else forth[n]].address for n in theirs)
-            # The reasons are those of the side on which they are separate, which may be the first.
+            # The reasons come from the side where they are separate, which may be the first.
             verb, head = (
                 ("was one group, and is several", "they are not fused because")
                 if own == 0
@@ -157,7 +159,7 @@ def _groups_by_node(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
 
 
 def _groups(homes: Mapping[int, list[Named]]) -> dict[Named, list[int]]:
-    """The nodes that a group alone computes: what is inlined into several is in one with all of them."""
+    """Return the nodes computed by one group only: nodes inlined into several groups separate none."""
     by_group: dict[Named, list[int]] = {}
     for number, groups in homes.items():
         if len(groups) == 1:
@@ -166,7 +168,7 @@ def _groups(homes: Mapping[int, list[Named]]) -> dict[Named, list[int]]:
 
 
 def _why(capture: Record, phase: str, groups: list[Named]) -> tuple[str, ...]:
-    """The record's own reasons why groups are not fused."""
+    """Return the recorded reasons why groups are not fused."""
     wanted = {name for _, name in groups}
     ids = list(dict.fromkeys(cid for cid, _ in groups))
     reasons = [
@@ -177,16 +179,16 @@ def _why(capture: Record, phase: str, groups: list[Named]) -> tuple[str, ...]:
         reasons = [why(capture, first, second, f"{ids[0]} {phase}")]
     sentences = [f"{one.sentence} ({one.reason})" if one.reason else one.sentence for one in reasons]
     return tuple(dict.fromkeys(sentences or ["They are in different graphs, each compiled by itself."]))[
-        :FACTS
+        :MAX_FACTS
     ]
 
 
 Nodes = frozenset[int]
-"""The post-grad nodes whose value a buffer holds, by their numbers."""
+"""Numbers of the post-grad nodes whose value is in a buffer."""
 
 
 def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
-    """Yield the changes in which buffer's memory a value reuses."""
+    """Yield values that reuse the memory of another buffer than before."""
     reuses_before, reuses_after = (_reuses(side, phase) for side, phase in zip(sides, phases))
     items = sides[1].stage(f"{phases[1]}.post_grad")
 
@@ -222,7 +224,7 @@ def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match:
 
 
 def _reuses(side: Side, phase: str) -> dict[Nodes, Nodes]:
-    """For the nodes of each buffer, those of the buffer whose memory it reuses; none if it has memory of its own."""
+    """Return by the nodes of each buffer those of the buffer whose memory it reuses; empty for memory of its own."""
     numbers = side.numbers(f"{phase}.post_grad")
     taken: dict[Nodes, Nodes] = {}
     for compilation in side.capture.compilations:
@@ -239,18 +241,20 @@ def _reuses(side: Side, phase: str) -> dict[Nodes, Nodes]:
     return taken
 
 
-def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
+def caller_code(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
     """Yield the changed lines of the code that calls the kernels, by compilation.
 
-    A graph's inputs are numbered in the order in which the program reads them. If lines moved, the order changes:
-    inputs are then matched as the graph's are, and a new order of taking, checking and freeing them is no difference.
+    A graph's inputs are numbered in the order in which the program reads them. If lines moved, the numbers change:
+    inputs are matched as in the graphs, and a new order of unpacking, checking and freeing them is no difference.
     """
     own = [[c for c in side.capture.compilations if phase in c.code] for side, phase in zip(sides, phases)]
     shown: list[str] = []
     for a, b in zip(*own):
         one, two = (calls(c.code[phase].text) for c, phase in zip((a, b), phases))
         names = _inputs(sides, phases, (a.id, b.id))
-        if any(x != y for x, y in names.items()) and _moved(one) == _moved([_named(x, names) for x in two]):
+        if any(x != y for x, y in names.items()) and _order_independent(one) == _order_independent(
+            [_renamed(x, names) for x in two]
+        ):
             continue
         shown += signed(one, two, hunks(one, two))
     if shown:
@@ -261,7 +265,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _inputs(sides: tuple[Side, Side], phases: tuple[str, str], cids: tuple[str, str]) -> dict[str, str]:
-    """The names in the first compilation of the inputs of the second."""
+    """Return the first compilation's names for the inputs of the second."""
     a, b = (side.stage(phase) for side, phase in zip(sides, phases))
     return {
         b[two].address[2]: a[one].address[2]
@@ -270,12 +274,12 @@ def _inputs(sides: tuple[Side, Side], phases: tuple[str, str], cids: tuple[str, 
     }
 
 
-def _named(line: str, names: dict[str, str]) -> str:
+def _renamed(line: str, names: dict[str, str]) -> str:
     return _WORD.sub(lambda word: names.get(word[0], word[0]), line)
 
 
-def _moved(lines: list[str]) -> Counter[str]:
-    """Lines in any order; the names in the line that takes all inputs (``arg0_1, arg1_1 = args``) in any order too."""
+def _order_independent(lines: list[str]) -> Counter[str]:
+    """Count lines in any order; the line that unpacks all inputs (``arg0_1, arg1_1 = args``) by its sorted names."""
     return Counter(
         ", ".join(sorted(_WORD.findall(line))) if line.endswith("= args") else line for line in lines
     )

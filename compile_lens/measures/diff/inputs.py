@@ -1,8 +1,8 @@
 """Inputs and outputs of a program: arguments, parameters and buffers with their layouts, the modes of modules, and the
 results.
 
-Sizes, strides and types are read off the placeholders of Dynamo's graphs, which every record holds; whether a module
-was in ``train()`` or ``eval()`` off the guards, which name each flag that the program read.
+Sizes, strides and types come from the placeholders of Dynamo's graphs, which every record has; ``train()`` or
+``eval()`` of a module comes from the guards, which name each flag that the program read.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .matching import Item, Match, device
 from .side import Side, matched
 
 STAGE = "dynamo"
-"""Stage whose inputs have the names that the program gives them."""
+"""Stage whose inputs have the program's names."""
 
-NAMED = 4
-"""Inputs or modules that one sentence names."""
+MAX_NAMED = 4
+"""Most inputs or modules in one sentence."""
 
 _FLAG = re.compile(r"(.+)\.training == (True|False)")
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
-def given(sides: tuple[Side, Side]) -> Iterator[Change]:
-    """Changes of the values that the two calls were given: arguments, layouts, parameters, modes of modules."""
+def input_changes(sides: tuple[Side, Side]) -> Iterator[Change]:
+    """Yield changes of the inputs of the two calls: arguments, layouts, parameters, modes of modules."""
     a, b = (side.capture for side in sides)
     yield from _arguments(a, b)
     yield from _tensors(sides)
@@ -38,7 +38,7 @@ def given(sides: tuple[Side, Side]) -> Iterator[Change]:
 
 
 def _described(record: Record) -> list[str]:
-    """The arguments by order: their names are the program's."""
+    """Return the descriptions of the arguments in order, without names, which the program may choose."""
     return [text.partition(": ")[2] or text for text in record.inputs]
 
 
@@ -53,10 +53,10 @@ def _arguments(a: Record, b: Record) -> Iterator[Change]:
 
 
 def _tensors(sides: tuple[Side, Side]) -> Iterator[Change]:
-    """Tensors that a graph is handed, and that are otherwise.
+    """Yield input tensors of a graph that differ.
 
-    What the function itself is handed was given by the caller. What the rest of it is, or another function that is
-    compiled by itself, may come from anywhere: it is told among the lines, and follows from what else differs there.
+    Inputs of the function itself come from the caller. Inputs of a resume function, or of another function compiled
+    separately, may come from anywhere: they are listed with the lines, as a consequence of other differences there.
     """
     a, b = (side.stage(STAGE) for side in sides)
     sentences: dict[tuple[str, str, bool], list[int]] = {}
@@ -65,19 +65,19 @@ def _tensors(sides: tuple[Side, Side]) -> Iterator[Change]:
             continue
         ours = all(_is_called(side, item) for side, item in zip(sides, (a[one], b[two])))
         where = "" if ours else _where(sides[1], b[two])
-        for sentence in _otherwise(sides, a[one], b[two]):
+        for sentence in _tensor_differences(sides, a[one], b[two]):
             sentences.setdefault((sentence, where, ours), []).append(two)
     for (sentence, where, ours), group in sentences.items():
         names = list(dict.fromkeys(called(sides[1], b[n]) for n in group))
-        text = f"{all_names(names, NAMED)} {'have' if len(names) > 1 else 'has'} {sentence}{where}"
+        text = f"{all_names(names, MAX_NAMED)} {'have' if len(names) > 1 else 'has'} {sentence}{where}"
         readers = dict.fromkeys(user for n in group for user in b[n].users)
         lines = sides[1].lines(b[n].address for n in readers)
         yield Change("settings" if ours else "lines", CHANGED, text, () if ours else lines, follows=not ours)
 
 
-def _otherwise(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
-    """The differences of two tensors that stand for each other. For an argument the description of the call has all but
-    the layout."""
+def _tensor_differences(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
+    """Yield the differences of two matched tensors. For an argument, the description of the call covers all but the
+    layout."""
     for x, y in zip(a.node.outputs, b.node.outputs):
         if not _is_described(sides, a, b):
             if x.dtype != y.dtype:
@@ -94,13 +94,13 @@ def _otherwise(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
 
 
 def _is_described(sides: tuple[Side, Side], a: Item, b: Item) -> bool:
-    """Return True if the lines that describe the arguments of the two calls tell the difference of two inputs."""
+    """Return True if the descriptions of the two calls' arguments cover the difference of two inputs."""
     if a.order is not None and a.order == b.order and a.order[0] == "argument":
         return True
     sources = _source(sides[0], a), _source(sides[1], b)
     if all(sources) or any(_OF_A_MODULE.search(i.node.target) for i in (a, b)):
-        # Of what is known to be read of something else, that an argument looks like it says nothing.
-        return all(_packed(side, source) is not None for side, source in zip(sides, sources))
+        # For an input with a known other source, an argument of the same description is no evidence.
+        return all(_packed_number(side, source) is not None for side, source in zip(sides, sources))
     pairs = [pair for pair in zip(*(_described(side.capture) for side in sides)) if pair[0] != pair[1]]
     x, y = (f"{i.node.dtype}[{', '.join(map(str, i.node.shape or ()))}] " for i in (a, b))
     return any(one.startswith(x) and two.startswith(y) for one, two in pairs)
@@ -111,8 +111,8 @@ def _symbolic(*some: Tensor) -> bool:
 
 
 def same_layout(x: Tensor, y: Tensor) -> bool:
-    """Return True if two tensors have the same layout, as far as it is known. Strides of dimensions of one element do
-    not count; of tensors of other sizes only the order of the dimensions does."""
+    """Return True if two tensors have the same layout, as far as known. Strides of dimensions of size 0 or 1 do not
+    count; for tensors of different sizes only the named layout, or the strides of 0 and 1, do."""
     if x.stride is None or y.stride is None or len(x.stride) != len(y.stride):
         return True
     if x.shape == y.shape and not _symbolic(x, y):
@@ -120,11 +120,11 @@ def same_layout(x: Tensor, y: Tensor) -> bool:
     dense = [layout(t) for t in (x, y)]
     if all(isinstance(n, int) for t in (x, y) for n in (*t.shape, *(t.stride or ()))):
         return dense[0] == dense[1]
-    return all(_alike(one, two) for one, two in zip(_by_dimension(x), _by_dimension(y)))
+    return all(_stride_alike(one, two) for one, two in zip(_by_dimension(x), _by_dimension(y)))
 
 
-def _alike(one: int | str, two: int | str) -> bool:
-    """A stride that is a symbol is none of 0 and 1; which number it stands for is not known."""
+def _stride_alike(one: int | str, two: int | str) -> bool:
+    """Return False if two strides certainly differ: a symbol is neither 0 nor 1, but otherwise unknown."""
     if isinstance(one, int) and isinstance(two, int):
         return one == two or not {one, two} & {0, 1}
     if isinstance(one, str) and isinstance(two, str):
@@ -133,7 +133,7 @@ def _alike(one: int | str, two: int | str) -> bool:
 
 
 def _by_dimension(t: Tensor) -> list[int | str]:
-    """Strides with each symbol as the dimension whose size it is, so that its number says nothing."""
+    """Return strides with each symbol replaced by the dimension of that size, independent of symbol numbers."""
     places = {size: f"d{n}" for n, size in enumerate(t.shape) if isinstance(size, str)}
     return [
         n
@@ -144,7 +144,7 @@ def _by_dimension(t: Tensor) -> list[int | str]:
 
 
 def layout(t: Tensor) -> str:
-    """A layout's name in brackets: ``contiguous``, ``channels last``, ``transposed``; ``""`` for one without."""
+    """Return a layout's name in parentheses: ``contiguous``, ``channels last``, ``transposed``; ``""`` if unnamed."""
     if t.stride is None or not all(isinstance(n, int) for n in (*t.shape, *t.stride)):
         return ""
     orders = {tuple(range(len(t.shape))): " (contiguous)"}
@@ -152,8 +152,8 @@ def layout(t: Tensor) -> str:
         last = (0, *range(2, len(t.shape)), 1)
         orders[last] = " (channels last)"
     if len(t.shape) > 1:
-        turned = (*range(len(t.shape) - 2), len(t.shape) - 1, len(t.shape) - 2)
-        orders[turned] = " (transposed)"
+        transposed = (*range(len(t.shape) - 2), len(t.shape) - 1, len(t.shape) - 2)
+        orders[transposed] = " (transposed)"
     for order, name in orders.items():
         step = 1
         for n in reversed(order):
@@ -170,7 +170,7 @@ def _sizes(sizes: tuple[int | str, ...]) -> str:
 
 
 def _is_called(side: Side, item: Item) -> bool:
-    """Return True for the graph with which the captured function begins: Dynamo's frame 0."""
+    """Return True for inputs of the captured function's first graph: Dynamo's frame 0."""
     cid = item.address[0]
     return cid.partition("/")[0] == "0" and resume_line(side.functions[cid]) is None
 
@@ -183,24 +183,24 @@ def _where(side: Side, item: Item) -> str:
 
 
 def called(side: Side, item: Item) -> str:
-    """The name of a tensor that a graph is handed: ``input 1 (`x`)``, or its source, ``fc.weight``."""
+    """Return the name of a graph's input tensor: ``input 1 (`x`)``, or its source, ``fc.weight``."""
     name, number = handed(side, item), None
     if item.order is not None and item.order[0] == "argument":
         number = item.order[1]
     elif _PACKED.fullmatch(source := _source(side, item)):
-        number = _packed(side, source)
+        number = _packed_number(side, source)
         name = side.capture.inputs[number].partition(":")[0] if number is not None else name
     return f"`{name}`" if number is None else f"input {number + 1} (`{name}`)"
 
 
-def _packed(side: Side, source: str) -> int | None:
-    """The number of the argument that a source in ``*args`` is; ``None`` if it is none of them."""
+def _packed_number(side: Side, source: str) -> int | None:
+    """Return the argument number of a source in ``*args``; ``None`` for another source."""
     member = _PACKED.fullmatch(source)
     return _place(side, member[1], int(member[2])) if member else None
 
 
 def _place(side: Side, packed: str, number: int) -> int | None:
-    """The number of the argument that one of ``*packed`` is. Torch's wrapper of modules packs all as ``args``."""
+    """Return the argument number of an item of ``*packed``. Torch's wrapper of modules packs all as ``args``."""
     names = [text.partition(":")[0] for text in side.capture.inputs]
     if packed in names:
         return None
@@ -210,8 +210,8 @@ def _place(side: Side, packed: str, number: int) -> int | None:
 
 
 def handed(side: Side, item: Item) -> str:
-    """The program's name for a tensor that a graph is handed: ``x``, ``fc.weight``; ``""`` for a tensor of a later
-    stage."""
+    """Return the program's name for a graph's input tensor: ``x``, ``fc.weight``; ``""`` for a tensor that arises at a
+    later stage."""
     while item.address[1] != STAGE:
         before = side.before(item.address[1])
         numbers = (side.numbers(before).get((item.address[0], origin)) for origin in item.node.origins)
@@ -234,8 +234,8 @@ MODES = {"True": "train()", "False": "eval()"}
 
 
 def _modes(a: Record, b: Record) -> Iterator[Change]:
-    """Modules whose flag ``training`` the program read, and that is another. Without a module that both have under one
-    name: all of each, if they agree among themselves."""
+    """Yield modules whose flag ``training``, which the program read, changed. If no module name is common to both, all
+    modules are compared at once, provided that those of each side agree."""
     ones, twos = _flags(a), _flags(b)
     modules: dict[tuple[str, str], list[str]] = {}
     for source, after in twos.items():
@@ -250,14 +250,16 @@ def _modes(a: Record, b: Record) -> Iterator[Change]:
         names = [f"`{readable(source)}`" for source in sources]
         own = all(source in [f"L['{name}']" for name in OWN] for source in sources)
         subject = (
-            "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {all_names(names, NAMED)}"
+            "the module"
+            if own
+            else f"{'modules' if len(names) > 1 else 'module'} {all_names(names, MAX_NAMED)}"
         )
         text = f"{subject}: {MODES[before]} became {MODES[after]}"
         yield Change("settings", CHANGED, text)
 
 
 def _flags(record: Record) -> dict[str, str]:
-    """The flag ``training`` of each module that was asked for it, of the first compile that did."""
+    """Return the flag ``training`` of each module whose flag was read, from the first compile that did."""
     flags: dict[str, str] = {}
     for guard in record.guards:
         flag = _FLAG.fullmatch(guard.text.strip())
@@ -267,19 +269,19 @@ def _flags(record: Record) -> dict[str, str]:
 
 
 Origin = tuple[str, str]
-"""An argument of the function (its place, or the name that a closure or module has for it) and what of it is read."""
+"""An argument's number (``""`` for a closure or module) and the part of it, or the name, that is read."""
 
 
-def ends(sides: tuple[Side, Side]) -> Iterator[Change]:
-    """Inputs that read another argument in the second capture, and results that differ or have another order."""
+def boundary_changes(sides: tuple[Side, Side]) -> Iterator[Change]:
+    """Yield inputs that read another argument in the second capture, and results that differ or are reordered."""
     match = matched(sides, (STAGE, STAGE))
     yield from _reads(sides, match)
     yield from _results(sides, match)
 
 
 def _reads(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
-    """Names of what is read of an argument are the program's to choose; that one of them stands for another that is
-    still there is no renaming, and neither is another argument."""
+    """Yield inputs that read another value than before. A new name for a part of an argument may be a renaming, but not
+    if both names exist in the first capture or the argument changed."""
     a, b = (dict(_origins(side)) for side in sides)
     known = set(a.values())
     sentences: dict[str, list[int]] = {}
@@ -318,7 +320,7 @@ def _results(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
     ones, twos = (_returned(side) for side in sides)
     alone = set(match.only_a), set(match.only_b)
     if not ones or not twos or alone[0].intersection(ones) or alone[1].intersection(twos):
-        return  # what is new or gone is told as that
+        return  # reported as new or gone
     expected = [match.pairs[n] for n in ones]
     if expected == twos:
         return
@@ -333,7 +335,7 @@ def _results(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
 
 
 def _returned(side: Side) -> list[int]:
-    """The nodes whose values the compilations return that end with it."""
+    """Return the nodes whose values are returned by compilations that end with a ``return``."""
     numbers = side.numbers(STAGE)
     results: list[int] = []
     for compilation in side.capture.compilations:

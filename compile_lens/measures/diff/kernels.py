@@ -1,4 +1,4 @@
-"""Differences of kernels, lines of equal ones, counts and bytes, and the tensors saved for the backward."""
+"""Differences of kernels, of their lines, of counts and bytes, and of the tensors saved for the backward."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def works(side: Side, phase: str) -> list[Work]:
 
 
 def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict[int, int]:
-    """The kernels that are the same: those that compute the same nodes, then those that share most of them."""
+    """Match kernels that compute the same nodes, then those that share most of them."""
     partners: dict[int, int] = {}
     taken: set[int] = set()
     by_node: dict[int, list[int]] = {}
@@ -68,13 +68,13 @@ def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict
 
 
 def _call_or_kernel(work: Work) -> str:
-    """``call`` or ``kernel``; if no node is known for it, also its name."""
+    """Return ``call`` or ``kernel``, with the name if no node is known for it."""
     way = "call" if work.kernel.language == "extern" else "kernel"
     return way if work.nodes else f"{way} {_called(work.kernel)}"
 
 
 def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
-    """Kernels that only one has, and those that compute other things, in another way."""
+    """Yield kernels that are new or gone, and those that compute other nodes or in another way."""
     ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
     same = paired(ones, twos, match.pairs)
     taken = set(same.values())
@@ -85,7 +85,7 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match
         yield Change("kernels", kind, f"{where}{subject} is {verb}", sides[side].kernel_lines(work.kernel))
     for one, two in same.items():
         before, after = ones[one], twos[two]
-        how = list(_how(sides, phases, before, after, match))
+        how = list(_differences(sides, phases, before, after, match))
         places, subject = sides[1].kernel_lines(after.kernel), title(sides[1], phases[1], after)
         if how:
             yield Change("kernels", CHANGED, f"{where}{subject} {'; '.join(how)}", places)
@@ -94,12 +94,12 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match
 
 
 def title(side: Side, phase: str, work: Work) -> str:
-    """A kernel in a sentence: ``the pointwise kernel triton_poi_fused_add``."""
+    """Return a kernel as a noun phrase: ``the pointwise kernel triton_poi_fused_add``."""
     return _called(work.kernel, _computed(side, phase, work))
 
 
 def _called(kernel: Kernel, computed: str = "") -> str:
-    """A kernel in a sentence; its name has a number, which says nothing, and where it says no more what it computes."""
+    """Return a kernel as a noun phrase: its name without the number, or its operators if the name is generic."""
     if kernel.language == "extern":
         return f"the library call {called(kernel.name)}"
     bare = re.sub(r"_[0-9]+$", "", kernel.name)
@@ -107,7 +107,7 @@ def _called(kernel: Kernel, computed: str = "") -> str:
 
 
 UNNAMED = ("generated_kernel", "mps_lib")
-"""Names that a backend of Inductor gives to every kernel: Metal's."""
+"""Generic kernel names, which Inductor's Metal backend gives to every kernel."""
 
 
 def _computed(side: Side, phase: str, work: Work) -> str:
@@ -115,7 +115,7 @@ def _computed(side: Side, phase: str, work: Work) -> str:
     return counted(name(stage[n].node) for n in sorted(work.nodes))
 
 
-def _how(
+def _differences(
     sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, match: Match
 ) -> Iterator[str]:
     one, two = before.kernel, after.kernel
@@ -134,10 +134,10 @@ def _how(
 def _work(
     sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, match: Match
 ) -> Iterator[str]:
-    """Operators that a kernel computes more or less.
+    """Yield operators that a kernel gained or lost.
 
-    Of one that both compute, and of which the graph has another number, nothing is said: equal ones are computed once,
-    so that their number is not what the kernel does. What it does is among its lines.
+    An operator that both kernels compute, in another number, is not reported: the graph merges equal operators, so the
+    number is no measure of the kernel's work. Its lines show that.
     """
     stages = [side.stage(f"{phase}.post_grad") for side, phase in zip(sides, phases)]
     old, new = (
@@ -171,19 +171,19 @@ def times(count: int) -> str:
 
 
 def code(title: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Iterator[Change]:
-    """The lines that differ of two kernels that compute the same."""
+    """Yield the differing lines of two kernels that compute the same."""
     first, second = lines(one), lines(two)
     differing = hunks(first, second)
     if not differing:
         return
-    if max(len(first), len(second)) > MOST:
+    if max(len(first), len(second)) > MAX_LINES:
         yield Change("code", CHANGED, f"{title} reads otherwise", places)
         return
     yield differing_lines(title, signed(first, second, differing), places)
 
 
 def signed(one: list[str], two: list[str], differing: Iterable[Hunk]) -> list[str]:
-    """The lines that differ: ``-`` before those of the first text, ``+`` before those of the second."""
+    """Return the differing lines: ``-`` before those of the first text, ``+`` before those of the second."""
     return [
         text
         for before, after in differing
@@ -192,13 +192,13 @@ def signed(one: list[str], two: list[str], differing: Iterable[Hunk]) -> list[st
 
 
 def differing_lines(title: str, shown: list[str], places: tuple[str, ...] = ()) -> Change:
-    """The change of a text, with the lines of it that differ."""
+    """Return the change of a text with its differing lines."""
     words = "1 line differs" if len(shown) == 1 else f"{len(shown)} lines differ"
     return Change("code", CHANGED, f"{title}: {words}", places, tuple(shown))
 
 
 def figures(a: Record, b: Record) -> Iterator[Change]:
-    """Counts and bytes of the whole."""
+    """Yield changed counts and bytes of the whole capture."""
     for figure in FIGURES:
         before, after = (of_name(record, figure) for record in (a, b))
         if _value(before) == _value(after):
@@ -230,7 +230,7 @@ def _words(quantity: Quantity) -> str:
 
 
 def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
-    """Tensors that the forward keeps for the backward on one side alone."""
+    """Yield tensors that the forward saves for the backward on only one side."""
     sizes: list[dict[int, int | None]] = []
     for side in sides:
         numbers = side.numbers("joint")
@@ -266,15 +266,15 @@ _NAME = re.compile(
     r"\b(arg|primals_|tangents_|buf|tmp|in_ptr|out_ptr|in_out_ptr|ks|x|r|s|u)(\d+(?:_\d+)*)\b(?=(\s*=(?!=))?)"
 )
 
-MOST = 4_000
-"""Lines of a kernel beyond which its text is only compared as a whole."""
+MAX_LINES = 4_000
+"""Longest kernel text, in lines, that is compared line by line."""
 
 Hunk = tuple[range, range]
-"""Lines of the first text, counted from 0, and those of the second that stand in their place."""
+"""Lines of the first text, counted from 0, and the lines of the second that replace them."""
 
 
 def lines(kernel: Kernel) -> list[str]:
-    """The text of a kernel by lines, without its number and hashes, which carry no meaning."""
+    """Return the lines of a kernel without numbers of kernels and hashes, which carry no meaning."""
     return [_NUMBERED.sub(r"\1", line).rstrip() for line in _HASHES.sub("", kernel.source).splitlines()]
 
 
@@ -282,20 +282,20 @@ _CALL = re.compile(r"^( *)def call\(.*\n((?:\1 .*\n|\s*\n)+)", re.MULTILINE)
 
 
 def calls(module: str) -> list[str]:
-    """The lines of a module in which kernels are called, without remarks: those name nodes of the program."""
+    """Return the lines of a module's ``call``, without comments, which name nodes of the program."""
     body = [line for call in _CALL.finditer(module) for line in call[2].splitlines()]
     bare = (_NUMBERED.sub(r"\1", line.partition("  # ")[0]).rstrip() for line in body)
     return [line for line in bare if line and not line.lstrip().startswith("#")]
 
 
 def hunks(one: list[str], two: list[str]) -> list[Hunk]:
-    """The places at which two texts differ.
+    """Return the places where two texts differ.
 
-    Lines are aligned without the numbers of their values. The values of two aligned lines must then correspond, from
-    the lines that define them on: ``tmp1 - tmp2`` and ``tmp2 - tmp1`` differ, a value with another name does not.
-    Texts longer than ``MOST`` differ as a whole.
+    Lines are aligned without the numbers in variable names. Variables of aligned lines must then correspond, from
+    their definitions on: ``tmp1 - tmp2`` and ``tmp2 - tmp1`` differ, a renamed variable does not.
+    Texts longer than ``MAX_LINES`` are compared as a whole.
     """
-    if max(len(one), len(two)) > MOST:
+    if max(len(one), len(two)) > MAX_LINES:
         return [] if one == two else [(range(len(one)), range(len(two)))]
     bare = [[_NAME.sub(r"\1", line) for line in text] for text in (one, two)]
     differing: list[Hunk] = []
@@ -315,14 +315,14 @@ def hunks(one: list[str], two: list[str]) -> list[Hunk]:
 
 
 class _Names:
-    """The values of two texts that correspond."""
+    """Correspondence of variable names between two texts."""
 
     def __init__(self) -> None:
         self._forth: dict[str, str] = {}
         self._back: dict[str, str] = {}
 
     def agree(self, one: str, two: str) -> bool:
-        """Return True if the names of two lines correspond; those that the lines define do from now on."""
+        """Return True if the variables of two lines correspond; bind those that the lines define."""
         pairs = [(a[0], b[0], a[3]) for a, b in zip(_NAME.finditer(one), _NAME.finditer(two))]
         alike = all([self._same(a, b) for a, b, assigned in pairs if not assigned])
         for a, b, assigned in pairs:

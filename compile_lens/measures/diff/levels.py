@@ -1,4 +1,4 @@
-"""The difference between two captures: every level matched and compared, and the cause among the changes."""
+"""Difference between two captures: all levels matched and compared, and the causes among the changes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .side import Side, matched
 _D = TypeVar("_D", bound=DifferenceRecord)
 
 CAUSES = (*(level for level in LEVELS if level not in ("settings", "figures")), "figures")
-"""The levels in the order in which the first that differs is the cause, beside the settings."""
+"""Levels in causal order: the first that differs is the cause, besides the settings."""
 
 EFFECTS = ("guards", "figures")
-"""Levels that the settings explain where nothing else differs: other inputs have other guards and sizes."""
+"""Levels that changed settings alone can explain: other inputs have other guards and sizes."""
 
 
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """The difference between ``a`` and ``b``, as a ``cls``."""
     sides = Side(a), Side(b)
-    changes = [*inputs.given(sides), *settings.settings(a, b), *settings.breaks(a, b)]
+    changes = [*inputs.input_changes(sides), *settings.settings(a, b), *settings.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
-    changes += inputs.ends(sides)
+    changes += inputs.boundary_changes(sides)
     pairs = phases_of(*sides)
     for phases in pairs:
         changes += _phase(sides, phases)
@@ -38,7 +38,7 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
     if a.environment.torch == b.environment.torch and all(c.level == "settings" for c in changes):
         for phases in pairs:
-            changes += inductor.around(f"{phases[1]}: ", sides, phases)
+            changes += inductor.caller_code(f"{phases[1]}: ", sides, phases)
     changes += guards.guards(a, b)
     changes = list(merged(changes))
     order = list(LEVELS)
@@ -47,11 +47,11 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
 
 
 MERGED = ("fusion", "kernels", "saved")
-"""Levels at which equal layers give the same sentence."""
+"""Levels at which repeated layers give the same sentence."""
 
 
 def merged(changes: Iterable[Change]) -> Iterator[Change]:
-    """The changes, those with the same words in several places merged into one."""
+    """Yield the changes, merging those with the same words in several places."""
     alike: dict[object, list[Change]] = {}
     for number, change in enumerate(changes):
         key = (change.level, change.kind, change.text) if change.level in MERGED else number
@@ -61,12 +61,12 @@ def merged(changes: Iterable[Change]) -> Iterator[Change]:
             yield same[0]
             continue
         lines = tuple(dict.fromkeys(line for one in same for line in one.lines))
-        facts = tuple(dict.fromkeys(fact for one in same for fact in one.facts))[: inductor.FACTS]
+        facts = tuple(dict.fromkeys(fact for one in same for fact in one.facts))[: inductor.MAX_FACTS]
         yield replace(same[0], text=f"{same[0].text}, in {len(same)} places", lines=lines, facts=facts)
 
 
 def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """The changes that the rest follows from: the settings, and the first level below them that differs."""
+    """Return the changes from which the rest follows: the settings, and the first level below that differs."""
     every = tuple(changes)
     requested = tuple(c for c in every if c.level == "settings")
     for level in CAUSES:
@@ -79,17 +79,17 @@ def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def _first(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes of one level that are new, gone, or another request of the program. Others (shapes, readers) may
-    follow from these, and count only if there are none."""
+    """Return the changes of one level that are new, gone, or made by the program itself. Others (shapes, readers) may
+    follow from these, and are returned only if there are none."""
     if changes[0].level == "lines":
-        sharp = tuple(c for c in changes if not c.follows)
+        primary = tuple(c for c in changes if not c.follows)
     else:
-        sharp = tuple(c for c in changes if c.kind != CHANGED)
-    return sharp or changes
+        primary = tuple(c for c in changes if c.kind != CHANGED)
+    return primary or changes
 
 
 def phases_of(a: Side, b: Side) -> list[tuple[str, str]]:
-    """Phases that stand for each other: a forward is what inference is where a gradient is needed."""
+    """Return pairs of matching phases. A forward matches inference if only one side needs gradients."""
     pairs = [(p, p) for p in a.phases if p in b.phases]
     if not pairs:
         for one, two in (("inference", "forward"), ("forward", "inference")):
@@ -116,12 +116,12 @@ def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
 
 
 def alone(sides: tuple[Side, Side], pairs: list[tuple[str, str]]) -> Iterator[Change]:
-    """One change of the operators and one of the kernels for each phase that has no counterpart (``pairs`` says which
-    do), as the backward where an input came to need a gradient. Of a phase that was not seen nothing is said here."""
+    """Yield a change of the operators and one of the kernels for each phase outside ``pairs``, such as the backward
+    after an input came to need a gradient. Phases that were not observed are left out."""
     for number, kind in ((0, REMOVED), (1, ADDED)):
         side, other = sides[number], sides[1 - number]
-        unseen = {m.stage.rpartition(" ")[2].partition(".")[0] for m in other.capture.missing}
-        matched_phases = {pair[number] for pair in pairs} | unseen
+        missing_phases = {m.stage.rpartition(" ")[2].partition(".")[0] for m in other.capture.missing}
+        matched_phases = {pair[number] for pair in pairs} | missing_phases
         for phase in (p for p in side.phases if p not in matched_phases):
             yield from _phase_operators(side, phase, kind)
             yield from _phase_kernels(side, phase, kind)

@@ -1,7 +1,7 @@
-"""The nodes of two graphs that are the same: by operator, shapes, arguments and links, never by name.
+"""Matching of the nodes of two graphs by operator, shapes, arguments and links, never by name.
 
-Nodes with equal pasts are the same, then those with equal futures; nodes that a change has touched are matched from
-their neighbours outwards. Each step looks at a node a fixed number of times: the cost is linear.
+Nodes with equal ancestors match first, then those with equal descendants; nodes near a change are matched from their
+neighbours outwards. Each step visits a node a fixed number of times, so the cost is linear.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 @dataclass
 class Item:
-    """A node in its place: the numbers of the nodes that it reads, and of those that read it.
+    """A node with the numbers of the nodes that it reads, and of those that read it.
 
-    ``order`` says of an input which one it is: the how-manieth of its graph (of those that come from no earlier
-    stage, if it is one), or argument of the function. ``home`` is
-    the kind of device that the capture is for: what is there is the same on another's.
+    ``order`` identifies an input: the argument number of the function, or its position among like inputs of its graph
+    (those without origins in an earlier stage are counted separately). ``home`` is the kind of the capture's own
+    device: tensors there match tensors on the other capture's device.
     """
 
     address: Address
@@ -38,7 +38,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Match:
-    """The items of two sequences that are the same: pairs of numbers, and the items without a partner."""
+    """Matched items of two sequences: pairs of numbers, and the items without a partner."""
 
     pairs: dict[int, int]
     only_a: tuple[int, ...]
@@ -50,10 +50,10 @@ def items(
     argument: Callable[[Node], int | None] = lambda node: None,
     home: str = "",
 ) -> list[Item]:
-    """Items of nodes, each with its address and the path of its graph; what a node reads stands before it.
+    """Return the items of nodes given with address and graph path, in topological order.
 
-    The node of a graph's results is left out: it computes nothing, and reads very much. ``argument`` says which
-    argument of the function an input is, where that is known; ``home`` is of ``Item``.
+    A graph's output node is left out: it computes nothing and reads very many. ``argument`` gives the argument number
+    of an input, if known; for ``home`` see ``Item``.
     """
     result: list[Item] = []
     place: dict[tuple[str, str], int] = {}
@@ -71,7 +71,7 @@ def items(
         if node.op == "placeholder":
             known = argument(node)
             new = not node.origins
-            # Of its kind: that a buffer is no longer read makes the parameters after it no others.
+            # Counted by kind: if a buffer is no longer read, the parameters after it keep their numbers.
             like = (new, node.dtype, len(node.shape or ()))
             order = ("new" if new else "input", seen[like]) if known is None else ("argument", known)
             seen[like] += 1
@@ -82,10 +82,10 @@ def items(
 def match(
     a: Sequence[Item], b: Sequence[Item], inputs: Mapping[int, int | None] = MappingProxyType({})
 ) -> Match:
-    """The items of ``a`` and ``b`` that are the same, or the same with another shape, type or argument.
+    """Match items of ``a`` and ``b`` that are equal, or equal up to shape, type or arguments.
 
-    ``inputs`` says which of their inputs are known to be the same, and which of ``a`` are none of ``b``. If any is
-    known, those of ``b`` that are none of ``a`` are the ones that it does not name, of those that have origins.
+    ``inputs`` maps inputs of ``a`` to their known counterparts in ``b``, or to ``None`` if they have none. If it is not
+    empty, inputs of ``b`` that have origins and are not named in it have no counterpart in ``a``.
     """
     matcher = _Matcher(a, b)
     strong = [signatures(side) for side in (a, b)]
@@ -115,7 +115,7 @@ def match(
 def _inputs(
     b: Sequence[Item], known: Mapping[int, int | None]
 ) -> tuple[dict[int, Hashable], dict[int, Hashable]]:
-    """A key for each input of which it is known what it is, or that it is nothing of the other's."""
+    """Return a key for each input with a known counterpart, or known to have none."""
     same = {one: two for one, two in known.items() if two is not None}
     theirs = set(same.values())
     alone = [
@@ -136,7 +136,7 @@ class _Matcher:
         self._taken: set[int] = set()
 
     def equal(self, a: Sequence[Hashable], b: Sequence[Hashable], sure: bool = False) -> None:
-        """Pairs free items of equal keys in order; where ``sure``, only if both sides have equally many."""
+        """Pair free items of equal keys in order; with ``sure``, only if both sides have equally many."""
         ones, twos = _by_key(a, self.pairs), _by_key(b, self._taken)
         for key, numbers in ones.items():
             others = twos.get(key, [])
@@ -145,14 +145,14 @@ class _Matcher:
                     self._pair(one, two)
 
     def spread(self, a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
-        """Pairs what stands at the same place beside a pair, and has an equal key."""
+        """Pair neighbours of a pair that are at the same position and have equal keys."""
         queue = list(self.pairs.items())
         while queue:
             one, two = queue.pop()
-            pairs = list(self._beside(one, two, a, b))
+            pairs = list(self._matching_neighbours(one, two, a, b))
             queue += pairs
 
-    def _beside(
+    def _matching_neighbours(
         self, one: int, two: int, a: Sequence[Hashable], b: Sequence[Hashable]
     ) -> Iterator[tuple[int, int]]:
         for above, other in zip(self.a[one].inputs, self.b[two].inputs):
@@ -199,7 +199,7 @@ def _by_key(keys: Sequence[Hashable], taken: Mapping[int, int] | set[int]) -> di
 
 
 def signatures(side: Sequence[Item]) -> list[Hashable]:
-    """A key for each node by itself: operator, plain arguments, type and shape of its results."""
+    """Return a key for each node alone: operator, plain arguments, type and shape of its results."""
     symbols: dict[str, str] = {}
 
     def plain(text: str) -> str:
@@ -217,7 +217,7 @@ def signatures(side: Sequence[Item]) -> list[Hashable]:
 
 
 def device(name: str, home: str) -> str:
-    """The kind of a device; ``""`` for that which the capture is for."""
+    """Return the kind of a device; ``""`` for the capture's own."""
     kind = name.partition(":")[0]
     return "" if kind == home else kind
 
@@ -229,7 +229,7 @@ def _tensor(tensor: Tensor, plain: Callable[[str], str], home: str) -> Hashable:
 
 
 def _arguments(node: Node, plain: Callable[[str], str], home: str) -> Hashable:
-    """The arguments of a node, of others' values only that there is one."""
+    """Return the arguments of a node, with a placeholder for the values of other nodes."""
 
     def of(value: Value) -> Hashable:
         if isinstance(value, Ref):
@@ -252,7 +252,7 @@ def _target(node: Node) -> str:
 
 
 def _pasts(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
-    """A key for all that led to a node."""
+    """Return a key for each node with all its ancestors."""
     keys: list[Hashable] = []
     for item, signature in zip(side, own):
         known = isinstance(signature, tuple) and len(signature) == 2  # an input that is known
@@ -261,7 +261,7 @@ def _pasts(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
 
 
 def _futures(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
-    """A key for all that a node leads to."""
+    """Return a key for each node with all its descendants."""
     keys: list[Hashable] = [0] * len(side)
     for number in range(len(side) - 1, -1, -1):
         item = side[number]

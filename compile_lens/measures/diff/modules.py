@@ -1,7 +1,7 @@
-"""The parts of captures that stand for each other: nodes, generated modules, kernels and their lines.
+"""Counterparts between captures: nodes, generated modules, kernels and their lines.
 
-Of a before and an after ``counterparts`` says which are the same, matched by structure; of captures of one program for
-several targets ``OwnLines`` says which lines of a kernel no other target has.
+``counterparts`` matches a before and an after by structure; ``OwnLines`` finds the kernel lines that only one of
+several targets of a program has.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Place = tuple[str, str]
 """A generated module: compile id and phase."""
 
 Own = dict[tuple[str, int], str]
-"""Lines that the other lacks, by kernel and number from 1, each with the other's that stands in its place or ``""``."""
+"""Lines that the other capture lacks, by kernel and number from 1, with the line in their place there, or ``""``."""
 
 Partners = tuple[tuple[str | None, str | None], ...]
-"""Kernels by name that are the same, and ``None`` beside one that the other capture has not."""
+"""Pairs of matched kernel names; ``None`` for a kernel that the other capture lacks."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A generated module of each, ``None`` where the other has none for it, and the lines that are its own.
+    """A pair of generated modules, ``None`` for a missing one, with the lines that only one of them has.
 
-    ``kernels`` are its kernels beside their partners; one whose partner is in another module is left out.
+    ``kernels`` are pairs of kernels; a kernel whose partner is in another module is left out.
     """
 
     places: tuple[Place | None, Place | None]
@@ -43,14 +43,14 @@ class Module:
 
 @dataclass(frozen=True)
 class Counterparts:
-    """The parts of a first and a second capture that stand for each other.
+    """Matched parts of a first and a second capture.
 
     Attributes:
-        nodes: Dynamo's nodes that are the same, as ``diff`` matches them.
+        nodes: pairs of Dynamo's nodes, as ``diff`` matches them.
         modules: the generated modules side by side.
-        lowered: nodes of the graphs handed to Inductor, and of those that it lowers, that are the same.
-        differ: the nodes of the graphs handed to Inductor, by side, that the other lacks (``""``) or has with a
-            difference, which the words tell.
+        lowered: pairs of nodes of the graphs handed to Inductor, and of the graphs that it lowers.
+        differ: by side, nodes of the graphs handed to Inductor that the other lacks (``""``) or that differ, with the
+            difference in words.
     """
 
     nodes: tuple[tuple[Address, Address], ...]
@@ -60,7 +60,7 @@ class Counterparts:
 
 
 def counterparts(a: Record, b: Record) -> Counterparts:
-    """The parts of ``a`` and ``b`` that stand for each other."""
+    """Return the matched parts of ``a`` and ``b``."""
     sides = Side(a), Side(b)
     pairs = phases_of(*sides)
     lowered: list[tuple[Address, Address]] = []
@@ -79,17 +79,17 @@ def counterparts(a: Record, b: Record) -> Counterparts:
         for phase in side.phases:
             for place in dict.fromkeys((c.id, phase) for c, _, _ in side.kernels(phase)):
                 if place not in listed:
-                    modules.append(_alone(number, place, side))
+                    modules.append(_unmatched_module(number, place, side))
     return Counterparts(tuple(_nodes(sides, ("dynamo", "dynamo"))), tuple(modules), tuple(lowered), differ)
 
 
 def _nodes(sides: tuple[Side, Side], keys: tuple[str, str]) -> Iterator[tuple[Address, Address]]:
-    """The nodes of a stage of each that are the same."""
+    """Yield the matched nodes of a stage."""
     a, b = (side.stage(key) for side, key in zip(sides, keys))
     return ((a[one].address, b[two].address) for one, two in matched(sides, keys).pairs.items())
 
 
-def _alone(number: int, place: Place, side: Side) -> Module:
+def _unmatched_module(number: int, place: Place, side: Side) -> Module:
     kernels = [kernel for c, _, kernel in side.kernels(place[1]) if c.id == place[0]]
     own = {line: "" for kernel in kernels for line in _all_lines(kernel)}
     if number == 0:
@@ -98,7 +98,7 @@ def _alone(number: int, place: Place, side: Side) -> Module:
 
 
 def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Module]:
-    """Modules of a phase, each beside the one that holds most of its kernels."""
+    """Yield the modules of a phase, each with the one that shares most of its kernels."""
     ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
     same = paired(ones, twos, matched(sides, (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")).pairs)
     shared = Counter((ones[one].cid, twos[two].cid) for one, two in same.items())
@@ -109,7 +109,7 @@ def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Modu
     left, right = (list(dict.fromkeys(work.cid for work in some)) for some in (ones, twos))
     free = [cid for cid in right if cid not in beside.values()]
     for cid in left:
-        if cid not in beside and cid in free:  # nothing of it is the same; at least its number is
+        if cid not in beside and cid in free:  # no kernel matches, but the compile id does
             beside[cid] = cid
             free.remove(cid)
     own = _own(ones, twos, same)
@@ -128,7 +128,7 @@ def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Modu
 def _partners(
     ones: list[Work], twos: list[Work], same: dict[int, int], left: str | None, right: str | None
 ) -> Iterator[tuple[str | None, str | None]]:
-    """The kernels of two modules, by compile id, beside their partners."""
+    """Yield the kernels of two modules, given by compile id, with their partners."""
     taken = set(same.values())
     for number, work in enumerate(ones):
         if work.cid == left and number not in same:
@@ -141,7 +141,7 @@ def _partners(
 
 
 def _own(ones: list[Work], twos: list[Work], same: dict[int, int]) -> tuple[dict[str, Own], dict[str, Own]]:
-    """The lines of kernels that the other lacks, by side and compile id."""
+    """Return the kernel lines that the other capture lacks, by side and compile id."""
     own: tuple[dict[str, Own], dict[str, Own]] = ({}, {})
     for one, two in same.items():
         texts = lines(ones[one].kernel), lines(twos[two].kernel)
@@ -163,17 +163,17 @@ def _all_lines(kernel: Kernel) -> list[tuple[str, int]]:
 
 
 class OwnLines:
-    """Lines of kernels that the other captures of one program lack; ``None`` is a capture that is not there."""
+    """Kernel lines that the other captures of a program lack; ``None`` stands for a missing capture."""
 
     def __init__(self, captures: Sequence[Record | None]) -> None:
         self._sides = [None if capture is None else Side(capture) for capture in captures]
         self._same: dict[tuple[int, int, str], dict[Named, Named]] = {}
 
     def of(self, compilation: str, phase: str) -> list[dict[Address, str]]:
-        """For each capture the lines of its own in a module, each with the operators that it computes.
+        """Return for each capture the lines of a module that only it has, with the operators that they compute.
 
-        A line counts if it has origins and none of these stands, as the same operator of the same Python line, in a
-        kernel of another capture. A capture that is alone has none.
+        A line counts if it has origins and no kernel of another capture computes one of these (the same operator of
+        the same Python line). A single capture has no such lines.
         """
         key = f"{phase}.post_grad"
         lines_of = [{} if side is None else _line_nodes(side, compilation, phase) for side in self._sides]
@@ -198,7 +198,7 @@ class OwnLines:
         return own_lines
 
     def _matched(self, one: int, two: int, key: str) -> dict[Named, Named]:
-        """The nodes of one capture that are those of another; computed once for all modules of a phase."""
+        """Return the counterparts of one capture's nodes in another; computed once for all modules of a phase."""
         a, b = self._sides[one], self._sides[two]
         if (one, two, key) not in self._same:
             self._same[one, two, key] = of_one_program(a, b, key) if a is not None and b is not None else {}
@@ -206,7 +206,7 @@ class OwnLines:
 
 
 def _line_nodes(side: Side, compilation: str, phase: str) -> Mapping[Address, dict[Named, str]]:
-    """The nodes that each line of a module's kernels computes, with their operators."""
+    """Return the nodes that each kernel line of a module computes, with their operators."""
     key = f"{phase}.post_grad"
     stage, numbers = side.stage(key), side.numbers(key)
     return {

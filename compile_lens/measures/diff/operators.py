@@ -1,4 +1,4 @@
-"""Nodes of one stage that only one capture has, or that differ between the two, by Python line."""
+"""Nodes of one stage that are in only one capture, or differ between two, by Python line."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .inputs import handed
 from .matching import Item, Match, device, signatures
 from .side import Side
 
-LONGEST = 60
-"""Characters of an argument that a sentence holds."""
+MAX_CHARACTERS = 60
+"""Longest text of an argument in a sentence."""
 
-COUNTED = 6
-"""Operators that one sentence names."""
+MAX_NAMED = 6
+"""Most operators in one sentence."""
 
 
 def nodes(
     level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> list[Change]:
-    """Changes of one stage. ``where`` stands before each (``"forward: "``), ``key`` is the stage on each side."""
+    """Return the changes of one stage. ``where`` prefixes each (``"forward: "``), ``key`` is the stage on each side."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
     changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in match.only_a], a))
     changes += _only(level, ADDED, where, sides[1], [b[n] for n in match.only_b], b)
@@ -36,7 +36,7 @@ def nodes(
 def _only(
     level: str, kind: str, where: str, side: Side, some: Iterable[Item], stage: Iterable[Item]
 ) -> Iterator[Change]:
-    """Changes for the nodes that one side alone has, by line: ``1 of 2`` where the other has one too."""
+    """Yield changes for nodes of only one side, by line: ``1 of 2`` if the other has one of two."""
     own = [item for item in some if operation(item.node)]
     every, alone = (Counter(name(item.node) for item in items) for items in (stage, own))
     parts = {one: every[one] for one in alone if alone[one] < every[one]}
@@ -50,14 +50,14 @@ def _only(
 
 
 def operation(node: Node) -> bool:
-    """Return True for an operation of the program: no input, and no mere size or part of a result."""
-    return node.op not in HANDED and node.kind != "symbol" and not node.target.endswith("getitem")
+    """Return True for an operation of the program, not an input, a size, or an item of a result."""
+    return node.op not in INPUTS and node.kind != "symbol" and not node.target.endswith("getitem")
 
 
 def _changed(
     level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> Iterator[Change]:
-    """Pairs that differ by themselves, and pairs that read other values."""
+    """Yield pairs of nodes that differ themselves, and pairs that read other values."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
     words = Words(sides[0], key[0]), Words(sides[1], key[1])
     ones, twos = signatures(a), signatures(b)
@@ -66,13 +66,13 @@ def _changed(
     read: dict[str, list[Item]] = {}
     for one, two in match.pairs.items():
         x, y = a[one], b[two]
-        if x.node.op in HANDED:
-            continue  # an input has its shape from elsewhere, where it is reported
+        if x.node.op in INPUTS:
+            continue  # reported where its shape comes from
         if ones[one] != twos[two]:
             how, results = pairs.arguments(x, y), _results(x, y)
-            # The program's arguments come before their results; below Dynamo an argument may be the result's size.
+            # In Dynamo's graph arguments explain results; below it an argument may just be the size of the result.
             sentence = (how or results) if level == "lines" else (results or how)
-            sentences.setdefault((sentence or OTHERWISE, bool(results)), []).append(y)
+            sentences.setdefault((sentence or OTHER_RESULTS, bool(results)), []).append(y)
         elif not pairs.same_inputs(x, y):
             read.setdefault(pairs.operands(x, y), []).append(y)
     for (how, follows), some in sentences.items():
@@ -88,7 +88,7 @@ def _changed(
 def node_differences(
     sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> tuple[dict[Address, str], dict[Address, str]]:
-    """By side, the nodes of a stage that it alone has (``""``), and those that differ by themselves, with the words."""
+    """Return by side the nodes that only it has (``""``), and those that differ themselves, with the difference."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
     pairs = _Pairs(Words(sides[0], key[0]), Words(sides[1], key[1]), match)
     ones, twos = signatures(a), signatures(b)
@@ -99,31 +99,31 @@ def node_differences(
     for one, two in match.pairs.items():
         x, y = a[one], b[two]
         if ones[one] != twos[two]:
-            how = ", ".join(filter(None, (pairs.arguments(x, y), _results(x, y)))) or OTHERWISE
+            how = ", ".join(filter(None, (pairs.arguments(x, y), _results(x, y)))) or OTHER_RESULTS
             own[0][x.address] = own[1][y.address] = how
     return own
 
 
-OTHERWISE = "its results are others"
-"""The sentence for a node whose signature differs in nothing that has words."""
+OTHER_RESULTS = "its results are others"
+"""Sentence for a node whose difference has no words."""
 
 
 class _Pairs:
-    """The arguments of pairs of nodes of two matched stages, in words."""
+    """Arguments of matched nodes of two stages, in words."""
 
     def __init__(self, a: Words, b: Words, match: Match) -> None:
         self._a, self._b, self._pairs = a, b, match.pairs
         self._gone, self._added = set(match.only_a), set(match.only_b)
 
     def same_inputs(self, x: Item, y: Item) -> bool:
-        """Return True if two nodes read the same; a node that reads something new is explained by that."""
+        """Return True if two nodes read the same values, or one reads a new or removed node, which explains it."""
         if self._gone.intersection(x.inputs) or self._added.intersection(y.inputs):
             return True
         return tuple(self._pairs[n] for n in x.inputs) == y.inputs
 
     def arguments(self, x: Item, y: Item) -> str:
-        """Return the arguments that differ and are no node's values: ``dim: 0 → 1``; ``""`` if none does."""
-        first = x.node.op != "call_method"  # what a method is called on is no argument to who reads it
+        """Return the differing arguments that are not values of nodes: ``dim: 0 → 1``; ``""`` if there are none."""
+        first = x.node.op != "call_method"  # the object of a method call does not count as an argument
         rows = [
             (f"argument {n + first}", one, two)
             for n, (one, two) in enumerate(zip_longest(x.node.args, y.node.args, fillvalue=_ABSENT))
@@ -145,22 +145,22 @@ class _Pairs:
 
 
 class Words:
-    """The nodes of one stage of a side, as Python would call them."""
+    """Texts of a stage's nodes as Python calls."""
 
     def __init__(self, side: Side, key: str) -> None:
         self._side, self._stage = side, side.stage(key)
 
     def call(self, item: Item) -> str:
-        """A node with what it is given: ``operator.sub(x, torch.sin)``."""
+        """Return a node as a call: ``operator.sub(x, torch.sin)``."""
         args = [self.value(value, item) for value in item.node.args]
         args += [f"{key}={self.value(value, item)}" for key, value in item.node.kwargs]
         on = f"{args.pop(0)}." if item.node.op == "call_method" and args else ""
-        return f"{on}{name(item.node)}({', '.join(args[:COUNTED])}{', …' * (len(args) > COUNTED)})"
+        return f"{on}{name(item.node)}({', '.join(args[:MAX_NAMED])}{', …' * (len(args) > MAX_NAMED)})"
 
     def value(self, value: object, item: Item) -> str:
-        """An argument; another node's value by what made it."""
+        """Return an argument as text; another node's value by its operator."""
         text = self._text(value, item)
-        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
 
     def _text(self, value: object, item: Item) -> str:
         if isinstance(value, tuple):
@@ -173,10 +173,10 @@ class Words:
         return "…" if number is None else self._made_by(self._stage[number])
 
     def _made_by(self, item: Item) -> str:
-        return (handed(self._side, item) or "an input") if item.node.op in HANDED else name(item.node)
+        return (handed(self._side, item) or "an input") if item.node.op in INPUTS else name(item.node)
 
 
-HANDED = ("placeholder", "get_attr")
+INPUTS = ("placeholder", "get_attr")
 
 
 def _both(one: object, two: object, kind: type) -> bool:
@@ -209,18 +209,18 @@ def _shape(node: Node) -> str:
 
 
 def name(node: Node) -> str:
-    """The name of a node in a sentence: its operator."""
-    if node.op in HANDED:
+    """Return the name of a node in a sentence: its operator."""
+    if node.op in INPUTS:
         return "an input" if node.op == "placeholder" else "a constant"
     return node.target.removesuffix(".default")
 
 
 def counted(names: Iterable[str], of: Mapping[str, int] = MappingProxyType({})) -> str:
-    """``"aten.sin"``, ``"2 × aten.sin, aten.add.Tensor and 3 more"``; ``"1 of 2 aten.sin"`` where ``of`` has it."""
+    """Count names: ``"2 × aten.sin, aten.add.Tensor and 3 more"``; ``"1 of 2 aten.sin"`` if ``of`` has it."""
     counts = Counter(names)
     some = [
         f"{count} of {of[one]} {one}" if one in of else f"{count} × {one}" if count > 1 else one
-        for one, count in list(counts.items())[:COUNTED]
+        for one, count in list(counts.items())[:MAX_NAMED]
     ]
-    more = len(counts) - COUNTED
+    more = len(counts) - MAX_NAMED
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")

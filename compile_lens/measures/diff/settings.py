@@ -1,4 +1,4 @@
-"""Settings, graph breaks and recompiles: the options of two captures, and how their programs were cut."""
+"""Differences of settings, graph breaks and recompiles between two captures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "device": "device",
     "target": "target",
 }
-"""The parts of the environment that the code depends on, with their titles."""
+"""Parts of the environment on which generated code depends, with titles."""
 
 
 def settings(a: Record, b: Record) -> Iterator[Change]:
@@ -43,7 +43,7 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
         before, after = (options.get(name, "default") for options in inductors)
         if before != after:
             yield Change("settings", CHANGED, f"option {name}: {before} became {after}")
-    # With a target the device is the model's name, which the target has told.
+    # With a target, the device is the model's name, which the target already tells.
     target_differs = one["target"] != two["target"]
     for name, title in ENVIRONMENT.items():
         before, after = (getattr(record.environment, name) for record in (a, b))
@@ -51,7 +51,7 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
             yield _became(title, before, after)
     ones, twos = (dict(record.environment.settings) for record in (a, b))
     for name in dict.fromkeys((*ones, *twos)):
-        # Of a configuration a record that holds settings has only what is not as torch has it.
+        # A record with settings holds only those configs that differ from torch's default.
         other = "torch's default" if ones and twos and name not in SETTINGS else None
         one_way, other_way = ones.get(name, other), twos.get(name, other)
         if one_way != other_way and None not in (one_way, other_way):
@@ -93,7 +93,7 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
 
 
 def other_side(a: Record, b: Record, kind: str) -> Record:
-    """Return the record in which something new or gone is not: if it did not see all, it may have it too."""
+    """Return the record that lacks a new or gone item: if it did not observe everything, it may have the item too."""
     return b if kind == REMOVED else a
 
 
@@ -102,8 +102,8 @@ def _reason(ending: Ending) -> str:
 
 
 def plain(text: str, names: dict[str, str] | None = None) -> str:
-    """A guard without the names that a program chooses (of variables, of modules in a module, of classes) and without
-    numbers of objects: ``L['x'] == 3`` is ``L[…] == 3``."""
+    """Return a guard without the program's names (of variables, submodules and classes) and without object ids:
+    ``L['x'] == 3`` gives ``L[…] == 3``."""
     known = {} if names is None else names
 
     def of(name: re.Match[str]) -> str:
@@ -117,7 +117,7 @@ def plain(text: str, names: dict[str, str] | None = None) -> str:
 def unmatched(
     ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]
 ) -> Iterator[tuple[str, _T]]:
-    """The items that only one side has, by a key; if it has more equal ones, as many as there are more."""
+    """Yield the items that only one side has, by key; of equal items the surplus."""
     first, second = list(ones), list(twos)
     for kind, some, others in ((REMOVED, first, second), (ADDED, second, first)):
         left = Counter(key(other) for other in others)
@@ -128,30 +128,30 @@ def unmatched(
 
 
 def unknown(records: Sequence[Record]) -> tuple[str, ...]:
-    """Stages, claims and settings that could not be compared, with the reason."""
+    """Return the stages, claims and settings that could not be compared, with reasons."""
     missing_stages = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
     sentences = [
-        f"stage {stage} of the {WHICH[n]} was not seen: {reason}"
+        f"stage {stage} of the {ORDINALS[n]} was not seen: {reason}"
         for n, missing in enumerate(missing_stages)
         for stage, reason in missing.items()
     ]
     sentences += [
-        f"{lost.stage} of the {WHICH[n]} were not all seen: {lost.reason}"
+        f"{lost.stage} of the {ORDINALS[n]} were not all seen: {lost.reason}"
         for n, record in enumerate(records)
         for lost in record.not_observed
     ]
-    return (*dict.fromkeys(sentences), *_unsaid(records))
+    return (*dict.fromkeys(sentences), *_unknown_settings(records))
 
 
-WHICH = ("first", "second")
+ORDINALS = ("first", "second")
 
 
-def _unsaid(records: Sequence[Record]) -> Iterator[str]:
-    """Torch's global settings that a record does not hold: it was made before they were kept, or torch did not say."""
+def _unknown_settings(records: Sequence[Record]) -> Iterator[str]:
+    """Yield torch's global settings that a record lacks: it is older than they are, or torch did not report them."""
     names = [[name for name in SETTINGS if name not in dict(r.environment.settings)] for r in records]
     if names[0] and names[0] == names[1]:
         yield f"{', '.join(names[0])}: neither record says how torch was set"
         return
-    for which, some in zip(WHICH, names):
+    for which, some in zip(ORDINALS, names):
         if some:
             yield f"{', '.join(some)}: the record of the {which} does not say how torch was set"

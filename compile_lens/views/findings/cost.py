@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.cost import BYTES, OUTSIDE, Cost, CostRow, ModuleTotal
+from compile_lens.measures.cost import BYTES, NO_SUBMODULE, Cost, CostRow, ModuleTotal
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.capture import Record
@@ -97,7 +97,7 @@ def row_name(cost: Cost, row: CostRow) -> str:
     """Return the name of a row, and of code that has none, what is known of it."""
     if row.name or cost.by != "module":
         return flat(row.name) or "code whose line is not known"
-    return f"code {OUTSIDE}" if row.note.startswith(OUTSIDE) else "code whose module is not known"
+    return f"code {NO_SUBMODULE}" if row.note.startswith(NO_SUBMODULE) else "code whose module is not known"
 
 
 def _in_line(cost: Cost, row: CostRow) -> str:
