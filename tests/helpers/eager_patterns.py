@@ -91,6 +91,11 @@ def two_writes(x: Any) -> Any:
     return y
 
 
+def data_replaced(x: Any, w: Any) -> Any:
+    w.data = w.data.clamp(-0.5, 0.5)
+    return x * w.sin()
+
+
 def view_of_reshape(x: Any) -> Any:
     y = x.clone().reshape(-1, 4)
     y[:, [2, 0]] = y[:, [0, 2]]
@@ -172,6 +177,7 @@ PATTERNS: dict[str, Pattern] = {
     "first_row_of_clone": (first_row_of_clone, lambda: (grad(64, 64),)),
     "rows_of_zeros": (rows_of_zeros, lambda: (grad(8, 64),)),
     "two_writes": (two_writes, lambda: (grad(8, 8),)),
+    "data_replaced": (data_replaced, lambda: (rand(8, 8), grad(8, 8))),
     "view_of_reshape": (view_of_reshape, lambda: (grad(2, 4),)),
     "view_write": (view_write, lambda: (grad(2, 4),)),
     "rows_swapped": (rows_swapped, lambda: (grad(2, 4),)),

@@ -161,6 +161,8 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS else name.removesuffix("_")
     named = _named(target, args, kwargs)
+    if name == "copy_" and _same_view(named["self"], named["src"]):
+        return 0, 0  # torch returns at once: ``x[0] += 1`` copies the row that it changed onto itself
     results = _distinct(values.tensors(_wanted(name, named, out)))
     limits = operand_reads.of_call(name, target, named, results)
     places = _places(bare, named) if bare in SCATTERS else None
@@ -360,8 +362,22 @@ def _is_place(operand: torch.fx.Node, write: torch.fx.Node) -> bool:
         view = _name(write).removesuffix("_scatter")
         return _name(operand) == view and operand.args[1:] == write.args[2:]
     places = [values.tensors(_value(node)) for node in (operand, target)]
-    shapes = [[(tuple(t.shape), t.stride(), t.storage_offset()) for t in place] for place in places]
+    shapes = [[_place(t) for t in place] for place in places]
     return shapes[0] == shapes[1]
+
+
+def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+
+
+def _same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return True if both are the same elements in the same order, of the same type."""
+    return (
+        _buffer(one) == _buffer(other)
+        and one.layout == other.layout == torch.strided
+        and _place(one) == _place(other)
+        and (one.dtype, one.is_conj(), one.is_neg()) == (other.dtype, other.is_conj(), other.is_neg())
+    )
 
 
 def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:

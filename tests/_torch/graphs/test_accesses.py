@@ -313,6 +313,23 @@ def test_a_write_that_is_returned_as_well_is_another_one() -> None:
     assert (before, after) == (4 * WHOLE, 3 * WHOLE)
 
 
+def test_a_tensor_that_is_copied_onto_itself_is_not_moved() -> None:
+    """Python gives what ``+=`` returns back to ``x[1:3]``; torch sees that both are the same elements."""
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> None:
+        x[1:3] += 1  # two rows are read and written
+        y.t()[0] -= 1  # a column
+        y[:, 1] = y[:, 2]  # another column: this one is a copy
+
+    found = capture(f, x(), x())
+    nbytes = {op.name: op.nbytes for op in found.compilations[0].eager or ()}
+    assert nbytes == {
+        "aten.add_.Tensor": 2 * 2 * WIDTH * F4,
+        "aten.sub_.Tensor": 2 * ROWS * F4,
+        "aten.copy_.default": 2 * ROWS * F4,
+    }
+
+
 def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> None:
     """Sums over rows and over columns are two kernels, and each computes the sine."""
 
