@@ -17,6 +17,7 @@ from . import ablation, backend, isolation, targets
 from .frames import code_copies, dynamo, own_calls, skipped_frames
 from .frames.failure import failure
 from .ground import compiler_stance, hook_points, hooks, log_filters, values
+from .ground.gradient_edges import gradient_edges
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
 from .ground.recorder_state import Call, CaptureSpec
@@ -232,29 +233,11 @@ def result_tensors(result: Any) -> list[torch.Tensor]:
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
     """Return the gradient of the sum of ``roots`` with respect to each leaf that they depend on, without touching
     ``.grad``."""
-    inputs = gradient_leaves(roots)
-    if not inputs:
+    edges = [edge for _, edge in gradient_edges(roots)]
+    if not edges:
         return []
     ones = [torch.ones_like(r) for r in roots]
-    return list(torch.autograd.grad(roots, inputs, ones, allow_unused=True))
-
-
-@without_torch_function
-def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the autograd leaves that ``roots`` depend on."""
-    leaves: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
-    seen: set[Any] = set()
-    pending = [r.grad_fn for r in roots if r.grad_fn is not None]
-    while pending:
-        function = pending.pop()
-        if function is None or function in seen:
-            continue
-        seen.add(function)
-        variable = getattr(function, "variable", None)
-        if isinstance(variable, torch.Tensor):
-            leaves.setdefault(id(variable), variable)
-        pending.extend(f for f, _ in function.next_functions)
-    return list(leaves.values())
+    return list(torch.autograd.grad(roots, edges, ones, allow_unused=True))
 
 
 _DISABLE_VARIABLE = "TORCHDYNAMO_DISABLE"

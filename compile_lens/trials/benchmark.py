@@ -29,6 +29,7 @@ from .agreement import TOLERANCES
 from .copies import copied
 from .progress import bar, progress, watched
 from .restoration import SavedState
+from .result_gradients import ResultGradients
 from .speed import Clock, clock_of
 from .trial import draws
 
@@ -177,13 +178,13 @@ class _Measuring:
         return call
 
     # Results: what is timed must compute the same.
-    def check(self, ways: dict[str, Callable[[], Any]]) -> _Gradients | None:
+    def check(self, ways: dict[str, Callable[[], Any]]) -> ResultGradients | None:
         """Compare each way with eager, and drop a step that fails. Returns how to take gradients, if any."""
         from .._torch.isolation import random_state
 
         with random_state():
             result = ways[EAGER]()
-        gradients = _Gradients.of(result) if self.backward else None
+        gradients = ResultGradients.of(result) if self.backward else None
         wanted = _values(result, gradients)
         self.mutates = self.held.changed()
         self.held.reset()
@@ -264,72 +265,19 @@ class _Measuring:
         )
 
 
-_GRAPH_OF_AN_EARLIER_CALL = "backward through the graph a second time"
-"""In torch's error for a result that depends on a call whose backward was taken already."""
-
-_KEEPS_A_GRAPH = (
-    "the function keeps a tensor with its autograd graph from one call to the next, so that the backward of its second "
-    "call fails, as in a loop of plain PyTorch: detach what it keeps (self.total = (self.total + y).detach()), or "
-    "measure the forward alone with benchmark(..., backward=False)"
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Gradients:
-    """Gradients of the sum of a result's tensors, for every leaf that they depend on."""
-
-    at: tuple[int, ...]
-    leaves: tuple[torch.Tensor, ...]
-    ones: tuple[torch.Tensor, ...]
-    alone: bool
-
-    @classmethod
-    def of(cls, result: Any) -> _Gradients | None:
-        """Return the gradients to take from results like this one; None where nothing needs a gradient."""
-        from .._torch.session import differentiable, gradient_leaves, result_tensors
-
-        roots = differentiable(result)
-        leaves = gradient_leaves(roots)
-        if not leaves:
-            return None
-        places = [id(t) for t in result_tensors(result)]
-        return cls(
-            at=tuple(places.index(id(t)) for t in roots),
-            leaves=tuple(leaves),
-            ones=tuple(torch.ones_like(t) for t in roots),
-            alone=isinstance(result, torch.Tensor),
-        )
-
-    def take(self, result: Any) -> tuple[torch.Tensor | None, ...]:
-        """The gradients. No ``.grad`` is touched; the result's graph is used up."""
-        from .._torch.session import result_tensors
-
-        results = [result] if self.alone else result_tensors(result)
-        roots = [results[i] for i in self.at]
-        try:
-            return tuple(torch.autograd.grad(roots, self.leaves, self.ones, allow_unused=True))
-        except RuntimeError as error:
-            if _GRAPH_OF_AN_EARLIER_CALL in str(error):
-                raise UsageError(_KEEPS_A_GRAPH) from error
-            raise
-
-    def after(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        """The call and then the gradients of what it returned."""
-        return lambda: self.take(call())
-
-
 def _after_gradients(result: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]] | None:
     """Return what makes of a call one that takes the gradients of its result; None where there are none."""
-    gradients = _Gradients.of(result)
+    gradients = ResultGradients.of(result)
     return None if gradients is None else gradients.after
 
 
-def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
+def _values(result: Any, gradients: ResultGradients | None) -> list[torch.Tensor]:
     """Return the results of a call, and its gradients, as tensors that nothing changes later."""
     from .._torch.session import result_tensors
 
     values = [t.detach().clone() for t in result_tensors(result)]
     if gradients is not None:
+        gradients.observe(result)
         values += [g.detach().clone() for g in gradients.take(result) if g is not None]
     return values
 

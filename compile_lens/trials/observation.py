@@ -280,7 +280,7 @@ def _take_gradients(
     leaf_names: dict[int, str],
     held: SavedState,
 ) -> None:
-    from .._torch.session import gradient_leaves
+    from .._torch.ground.gradient_edges import gradient_edges
 
     changed = [
         (n, seen.all_after[n])
@@ -294,20 +294,25 @@ def _take_gradients(
             names.setdefault(id(tensor), name)
             if tensor._is_view() and tensor._base is not None:
                 names.setdefault(id(tensor._base), f"what {name} is a view of")
-    leaves = [x for x in gradient_leaves(list(roots.values())) if id(x) in names]
-    if not leaves:
+    edges = [(x, edge) for x, edge in gradient_edges(list(roots.values())) if id(x) in names]
+    if not edges:
         return
     try:
         towards = [_direction(n, x) for n, x in roots.items()]
-        gradients = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
+        gradients = torch.autograd.grad(
+            list(roots.values()), [edge for _, edge in edges], towards, allow_unused=True
+        )
     except Exception as error:  # the graph is used up, or a derivative or an operator of a class is not there
         seen.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
-    by_name = zip((names[id(x)] for x in leaves), gradients)
+    by_leaf: dict[int, torch.Tensor | None] = {}
+    for (leaf, _), gradient in zip(edges, gradients):
+        other = by_leaf.get(id(leaf))
+        by_leaf[id(leaf)] = gradient if other is None else other if gradient is None else other + gradient
     shared = _memories(before, seen.all_after, held)
     seen.gradients = {
-        n: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
-        for n, x in sorted(by_name, key=lambda p: p[0])
+        names[n]: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
+        for n, x in sorted(by_leaf.items(), key=lambda p: names[p[0]])
     }
 
 

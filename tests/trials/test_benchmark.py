@@ -17,7 +17,8 @@ from compile_lens.measures import timing
 from compile_lens.measures.steps import at_step
 from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark
 from compile_lens.record.capture import ABLATIONS
-from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Gradients, _Measuring
+from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Measuring
+from compile_lens.trials.result_gradients import ResultGradients
 from compile_lens.trials.speed import Clock, clock_of, profiled
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -232,14 +233,32 @@ def test_gradients_are_those_of_autograd_and_leave_no_grad() -> None:
     def fn() -> Any:
         return {"a": torch.sin(x) * w, "n": 1, "b": (x.detach(), w * 2)}
 
-    how = _Gradients.of(fn())
+    how = ResultGradients.of(fn())
     assert how is not None and {id(t) for t in how.leaves} == {id(x), id(w)}
     for _ in range(2):  # each call has a graph of its own
         by_leaf = dict(zip([id(t) for t in how.leaves], how.take(fn()), strict=True))
         torch.testing.assert_close(by_leaf[id(x)], torch.cos(x) * w)
         torch.testing.assert_close(by_leaf[id(w)], torch.sin(x) + 2)
     assert x.grad is None and w.grad is None
-    assert _Gradients.of(torch.ones(2)) is None
+    assert ResultGradients.of(torch.ones(2)) is None
+
+
+def test_gradients_reach_a_leaf_whose_data_is_replaced() -> None:
+    """``torch.autograd.grad`` does not find it by the tensor: no backward would be timed."""
+    x, w = leaf(3), leaf(3)
+
+    def fn() -> torch.Tensor:
+        w.data = w.data.clamp(-0.5, 0.5)
+        return x.detach() * w
+
+    compiled = torch.compile(fn, backend="aot_eager")
+    how = ResultGradients.of(fn())
+    assert how is not None and not how.moves
+    how.observe(compiled())
+    assert how.moves
+    for way in (fn, compiled):
+        gradients = [gradient for gradient in how.take(way()) if gradient is not None]
+        torch.testing.assert_close(gradients, [x.detach()])
 
 
 # Turns.

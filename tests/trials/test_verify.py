@@ -621,6 +621,53 @@ def test_a_wrong_gradient_of_one_element_is_seen() -> None:
     assert [(c.kind, c.name) for c in failed] == [(GRADIENT, "gradient of input 0")]
 
 
+def clipped(x: torch.Tensor, w: nn.Parameter) -> torch.Tensor:
+    w.data = w.data.clamp(-0.5, 0.5)
+    return x * w
+
+
+def used_before(x: torch.Tensor, w: nn.Parameter) -> tuple[torch.Tensor, torch.Tensor]:
+    before = w.sum()
+    w.data = x.sign()
+    return (w * x).sum(0), before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fn", [clipped, used_before])
+def test_a_leaf_whose_data_is_replaced_has_its_gradient(fn: Callable[..., Any]) -> None:
+    """``torch.autograd.grad`` does not find such a leaf in a compiled graph, but ``backward()`` does."""
+    gradients = []
+    for call in (fn, torch.compile(fn, backend="aot_eager")):
+        x, w = square(), nn.Parameter(square())
+        result = call(x, w)
+        (result if isinstance(result, torch.Tensor) else sum(result)).sum().backward()
+        gradients.append(w.grad)
+    assert gradients[0] is not None and torch.equal(gradients[0], gradients[1])
+    torch._dynamo.reset()
+    report = verified(fn, square(), nn.Parameter(square()))
+    assert report.ok is True and kinds(report)[GRADIENT] == ["gradient of input 1"], full(report)
+
+
+@pytest.mark.full
+def test_a_gradient_that_reads_replaced_data_is_still_accused() -> None:
+    """Inductor saves the leaf itself, and reads it after its data was replaced; plain torch shows the same."""
+
+    def fn(x: torch.Tensor, w: nn.Parameter) -> torch.Tensor:
+        w.data = w.data * 0.5
+        return x * w.sin()
+
+    gradients = []
+    for call in (fn, torch.compile(fn)):
+        w = nn.Parameter(square())
+        call(square(), w).sum().backward()
+        gradients.append(w.grad)
+    assert gradients[0] is not None and gradients[1] is not None
+    torch._dynamo.reset()
+    report = verified(fn, square(), nn.Parameter(square()))
+    agree = torch.allclose(gradients[0], gradients[1])
+    assert [c.kind for c in report.comparisons if not c.ok] == ([] if agree else [GRADIENT]), full(report)
+
+
 def test_gradients_of_every_leaf() -> None:
     inside = square(True)
 

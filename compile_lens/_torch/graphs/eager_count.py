@@ -29,6 +29,7 @@ from ...record import syntax
 from ...record.compilation import EagerOp
 from ...record.graph import Frame
 from ..ground import program_hooks, values
+from ..ground.gradient_edges import gradient_edges
 from ..ground.source_places import frames
 from ..ground.undo import Undo
 from . import accesses, dynamo_decompositions, eager_bodies, fx_values, operator_kinds
@@ -236,8 +237,9 @@ def _run(runner: _Faked, fake: _Counting, inputs: list[Any], backward: bool) -> 
     if roots:
         with fake:
             grads = [torch.ones_like(r) for r in roots]
+        edges = [edge for leaf, edge in gradient_edges(roots) if any(leaf is one for one in leaves)]
         with fake.counting("backward"):
-            torch.autograd.grad(roots, leaves, grads, allow_unused=True)
+            torch.autograd.grad(roots, edges or leaves, grads, allow_unused=True)
     return (*fake.ops("forward"), *fake.ops("backward"))
 
 
