@@ -14,16 +14,16 @@ from .._torch.ground.values import Shape
 from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, ValueCheck
 from .distances import Distances, distances
 from .observation import MISSING, Observation
-from .snapshot import PIECE, Snapshot, alike, dense, pieces, widest
+from .snapshot import PIECE_ELEMENTS, Snapshot, alike, dense, pieces, widest
 
 TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2), torch.float64: (1e-7, 1e-9)}
-"""Relative and absolute tolerance by dtype (those of ``torch.testing``, a little wider in absolute terms)."""
+"""Relative and absolute tolerance by dtype: those of ``torch.testing``, with a slightly wider absolute part."""
 
-DEFAULT = (1.3e-5, 1e-5)
-"""The same for float32 and what has none of its own."""
+DEFAULT_TOLERANCE = (1.3e-5, 1e-5)
+"""Relative and absolute tolerance for float32 and for dtypes without an entry in ``TOLERANCES``."""
 
-AS_GOOD = 3.0
-"""Multiple of eager's own error against a float64 run that a compiled result may have and still agree."""
+EAGER_ERROR_FACTOR = 3.0
+"""A compiled result agrees if its error against float64 is at most this multiple of eager's."""
 
 
 @dataclasses.dataclass
@@ -32,8 +32,8 @@ class Agreement:
 
     Attributes:
         checks: the comparisons that were made.
-        not_run: what there is nothing to compare of, with the reason: eager has none, or objects of such a type do
-            not say whether they are equal.
+        not_run: effects that cannot be compared for lack of a reference, with the reason: eager has none, or the type
+            defines no equality.
         not_compared: effects of the compiled code that could not be compared, with the reason.
     """
 
@@ -47,15 +47,14 @@ class Agreement:
         return all(c.ok for c in self.checks)
 
     def accept(self, values: set[tuple[str, str]]) -> None:
-        """Let the checks of these kinds and names hold."""
+        """Mark the checks with these kinds and names as passed."""
         self.checks = [
             dataclasses.replace(c, ok=True, special="") if (c.kind, c.name) in values else c
             for c in self.checks
         ]
 
     def set_aside(self, reasons: dict[str, str], problems: bool = False) -> None:
-        """Take the numbers of the checks with these names out of the comparison, with ``problems`` what else differs
-        too."""
+        """Drop the numbers of the checks with these names; with ``problems`` also their other differences."""
         for at, check in enumerate(self.checks):
             if check.name in reasons:
                 self.checks[at] = without_values(
@@ -65,7 +64,7 @@ class Agreement:
 
 
 def compared(eager: Observation, compiled: Observation, reference: Observation | None = None) -> Agreement:
-    """Return the comparison of all that either call did."""
+    """Return the comparison of all effects of either call."""
     reference = reference or Observation()
     agreement = Agreement()
     checks = agreement.checks
@@ -91,7 +90,7 @@ def compared(eager: Observation, compiled: Observation, reference: Observation |
 
 
 def without_values(comparison: ValueCheck) -> ValueCheck:
-    """The comparison of type, shape and strides alone: its numbers are NaN, since they were not compared."""
+    """Return a check of type, shape and strides only; its distances are NaN (not compared)."""
     return dataclasses.replace(
         comparison,
         max_abs=math.nan,
@@ -104,7 +103,7 @@ def without_values(comparison: ValueCheck) -> ValueCheck:
 
 
 def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> list[ValueCheck]:
-    """Containers of another class than eager's, or with their keys in another order."""
+    """Return failed checks for containers whose class or key order differs from eager's."""
     checks = []
     for name in (n for n in want if n in got):
         mine, its = got[name], want[name]
@@ -118,9 +117,9 @@ def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> lis
 
 
 def _class_names(mine: type, its: type) -> tuple[str, str]:
-    """The names of two classes, with their modules where they need them.
+    """Return the names of two classes, with their modules if the names are equal.
 
-    A class that a call makes is made twice, and Dynamo gives it a module of its own: it goes by its name.
+    A class that the call itself defines exists twice, and Dynamo gives it another module: only its name counts.
     """
     if mine.__qualname__ != its.__qualname__:
         short = mine.__name__ != its.__name__
@@ -135,7 +134,7 @@ def _is_importable(kind: type) -> bool:
 
 
 def _empty_alone(compiled: Observation, eager: Observation) -> list[ValueCheck]:
-    """Empty containers that one side alone returns: of a full one, what it holds is missing."""
+    """Return failed checks for empty containers that only one side returns; for others, their items are missing."""
     checks = []
     for mine, other, who in ((eager, compiled, "eager"), (compiled, eager, "compiled")):
         alone = (n for n, s in mine.shapes.items() if not s.size and n not in other.shapes)
@@ -155,7 +154,7 @@ def _add(agreement: Agreement, kind: str, name: str, actual: Any, want: Any, ref
     elif isinstance(actual, Snapshot) and isinstance(want, Snapshot):
         _tensor(agreement, name, kind, actual, want, reference)
     elif actual is None and want is None:
-        return  # what returns nothing says nothing
+        return  # nothing to compare
     elif isinstance(actual, Snapshot) or isinstance(want, Snapshot):
         kinds = [x.kind if isinstance(x, Snapshot) else type(x).__name__ for x in (actual, want)]
         checks.append(_missing(name, kind, f"a {kinds[0]} where eager has a {kinds[1]}"))
@@ -173,7 +172,7 @@ def _missing(name: str, kind: str, problem: str) -> ValueCheck:
 
 
 def _plain(agreement: Agreement, kind: str, name: str, got: Any, want: Any) -> None:
-    same = values.same_plain(got, want, *DEFAULT)
+    same = values.same_plain(got, want, *DEFAULT_TOLERANCE)
     label = type(want).__name__
     if same is None:
         agreement.not_run.append((name, f"objects of type {label} do not say whether they are equal"))
@@ -219,7 +218,7 @@ def _gradients(
 ) -> None:
     for name in _either(eager, compiled):
         actual, want = compiled.get(name), eager.get(name)
-        # To autograd no gradient is a gradient of zeros.
+        # For autograd, None and a gradient of zeros are the same.
         actual = _zeros(want) if actual is None else actual
         want = _zeros(actual) if want is None else want
         if actual is not None and want is not None:
@@ -238,7 +237,7 @@ def _zeros(like: Snapshot | None) -> Snapshot | None:
 def _tensor(
     agreement: Agreement, name: str, kind: str, got: Snapshot, want: Snapshot, reference: Any
 ) -> None:
-    """Add the comparison of two tensors: of each plain tensor that holds values of theirs."""
+    """Add the comparison of two tensors: one check for each plain tensor that holds their values."""
     problem = _facts(kind, got, want)
     reason = got.unreadable or want.unreadable
     if reason:
@@ -262,7 +261,7 @@ def _tensor(
     for path, value in its.items():
         try:
             check = compare(f"{name}{path}", mine[path], value, truth.get(path), kind=kind, problem=problem)
-        except Exception as error:  # a class or a type that lacks an operator says so in its own way
+        except Exception as error:  # each unsupported feature raises its own exception type
             lines = (str(error).strip() or type(error).__name__).splitlines()
             check = _missing(f"{name}{path}", kind, problem)
             check = without_values(
@@ -273,7 +272,8 @@ def _tensor(
 
 
 def _facts(kind: str, got: Snapshot, want: Snapshot) -> str:
-    """Return how two tensors differ beside their numbers. Autograd promises no strides of a gradient."""
+    """Return how two tensors differ apart from their numbers. Strides of gradients are ignored: autograd does not
+    define them."""
     pairs: list[tuple[str, Any, Any]] = [
         ("type", got.kind, want.kind),
         ("dtype", _name(got.dtype), _name(want.dtype)),
@@ -288,7 +288,7 @@ def _facts(kind: str, got: Snapshot, want: Snapshot) -> str:
 
 
 def _strides(seen: Snapshot) -> tuple[int, ...]:
-    """Strides that say something: of sizes above one, in a tensor that has elements."""
+    """Return the strides that matter: those of sizes above 1, in a tensor that has elements."""
     if 0 in seen.shape:
         return ()
     return tuple(step for size, step in zip(seen.shape, seen.stride) if size > 1)
@@ -308,7 +308,8 @@ def compare(
     problem: str = "",
     known: Distances | None = None,
 ) -> ValueCheck:
-    """One tensor against eager's; ``problem`` is what else differs, ``known`` the distances if they were taken."""
+    """Return the comparison of one tensor with eager's; ``problem`` says what else differs, ``known`` are the distances
+    if already computed."""
     dtype, same = want.dtype, actual.dtype == want.dtype and actual.is_nested == want.is_nested
     actual, want = dense(actual), dense(want)
     shape = tuple(want.shape)
@@ -317,7 +318,7 @@ def compare(
     same = same and actual.shape == want.shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
     if known is None:
-        tolerance = TOLERANCES.get(dtype, DEFAULT)
+        tolerance = TOLERANCES.get(dtype, DEFAULT_TOLERANCE)
         known = distances(actual if same else None, want, reference, tolerance)
     ok = same and (torch.equal(actual, want) if exact else known.close)
     difference = known.apart if same else math.inf
@@ -328,9 +329,9 @@ def compare(
         and reference is not None
         and not (known.special or known.special_of_eager)
     ):
-        # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
+        # Long sums differ with their order: an error close to eager's own against float64 is accepted.
         own = known.error_of_eager.largest
-        ok = 0 < own < math.inf and known.error.largest <= AS_GOOD * own
+        ok = 0 < own < math.inf and known.error.largest <= EAGER_ERROR_FACTOR * own
     return ValueCheck(
         name=name,
         dtype=_name(dtype),
@@ -347,7 +348,7 @@ def compare(
 
 
 def _special(got: torch.Tensor, want: torch.Tensor) -> str:
-    """The first place where one has a NaN or an infinity and the other has another number."""
+    """Return the first position where one side has a NaN or an infinity and the other does not; ``""`` if none."""
     differs = torch.zeros(got.shape, dtype=torch.bool, device=got.device)
     for place, a, b in pieces(differs, got, want):
         mine, its = widest(a), widest(b)
@@ -355,8 +356,12 @@ def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     more = int(differs.sum()) - 1
     if more < 0:
         return ""
-    # Of few elements at a time: the places of all would take more memory than the tensor.
-    start, part = next((i * PIECE, p) for i, p in enumerate(differs.flatten().split(PIECE)) if bool(p.any()))
+    # Search in pieces: the indices of all elements would take more memory than the tensor.
+    start, part = next(
+        (i * PIECE_ELEMENTS, p)
+        for i, p in enumerate(differs.flatten().split(PIECE_ELEMENTS))
+        if bool(p.any())
+    )
     flat = torch.tensor(start + int(part.nonzero()[0]))
     at = tuple(int(i) for i in torch.unravel_index(flat, got.shape)) if got.dim() else ()
     where = f" at {list(at)}" if at else ""

@@ -1,4 +1,4 @@
-"""Honest measurement: eager, ablated and compiled code of one function, timed in turns."""
+"""Timing of eager, ablated and compiled code of one function, in alternating samples."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from .._torch.session import Outcome
 
 EAGER, COMPILED = "eager", "compiled"
-WARM_UP = 3
-"""Calls of each series before the first that counts."""
-SAMPLE = 1e-3
-"""Seconds that a sample lasts at least: a clock's resolution and a call's overhead are small beside it."""
-ROUNDS = (5, 200)
-"""The fewest and the most rounds."""
-CALLS = 100_000
-"""The most calls of a sample."""
-OURS = ("run", "eager count")
-"""Parts of a capture's time that are no part of the compile."""
+WARM_UP_CALLS = 3
+"""Untimed calls of each variant before its first sample."""
+MIN_SAMPLE_SECONDS = 1e-3
+"""Minimum duration of a sample, in seconds; clock resolution and call overhead are small in comparison."""
+ROUND_LIMITS = (5, 200)
+"""Minimum and maximum number of rounds."""
+MAX_CALLS = 100_000
+"""Maximum number of calls in a sample."""
+NOT_COMPILE_STAGES = ("run", "eager count")
+"""Ends of the names of timed stages that are not part of compilation."""
 
 
 @outside_dynamo
@@ -69,30 +69,29 @@ def benchmark(
 ) -> Capture:
     """Time ``fn(*args, **kwargs)`` in eager PyTorch, in each step of ``ablate``, and compiled, in one run.
 
-    Every way is built, checked against eager's results, warmed up, and then they take turns, a sample each in
-    every round, so that what disturbs the machine disturbs all of them. Where an output needs a gradient, the
-    forward alone and forward with gradients are timed, each call with a graph of its own. A sample is one or more
-    calls (the same number for all, at least a millisecond), timed by the device's own events on CUDA and MPS and
-    by a monotonic clock on the CPU.
+    Each variant is built, checked against eager's results and warmed up. Each round then takes one sample of every
+    variant, so that a disturbance of the machine affects all. If an output requires grad, the forward alone and the
+    forward with gradients are timed, each call with its own autograd graph. A sample is one or more calls (the same
+    number for all, at least a millisecond), timed by device events on CUDA and MPS and by a monotonic clock on the CPU.
 
-    The function runs many times, on copies of its tensors and of its module; what else it reaches (tensors in
-    closures and globals, gradients) is put back, as are random states. Other side effects (prints, lists that
-    grow) happen with every call.
+    The function runs many times, on copies of its tensors and of its module. Other tensors that it reaches (in closures
+    and globals, gradients) and random states are restored. Other side effects (prints, lists that grow) happen with
+    every call.
 
     Args:
         fn, args, kwargs, backward, dynamic, mode, options, fullgraph: as in ``capture``.
-        ablations: also build and time the steps of ``ablate`` (more to build: a kernel for each loop).
-        seconds: about how long to measure. Building takes longer, and is not counted in.
-        by: ``"kernel"`` builds the code once more, with a clock around each launch (on a CPU), and
-            ``capture.profile`` has the time of each kernel, with its lines and modules.
-        show_progress: a progress bar on stderr; by default in a terminal and in a notebook.
+        ablations: also build and time the steps of ``ablate``, which takes longer: one kernel per loop.
+        seconds: approximate measuring time, without building, which takes longer.
+        by: ``"kernel"`` builds the code again with a clock around each launch (CPU only); ``capture.profile`` then has
+            the time of each kernel, with its lines and modules.
+        show_progress: True for a progress bar on stderr; by default in a terminal or a notebook.
 
     Returns:
         The capture (as ``capture`` with ``build=True``) with ``capture.benchmark`` and ``capture.ablations``.
 
     Raises:
-        UsageError: an argument is not usable, or ``by="kernel"`` for a device that is no CPU.
-        BuildError: there is no C++ compiler, and the code is for the CPU.
+        UsageError: an argument is invalid, or ``by="kernel"`` is given for a device other than the CPU.
+        BuildError: the code is for the CPU and there is no C++ compiler.
         CaptureError: the function raised, or a stage of the compiler rejected it.
     """
     from .._torch.frames import code_copies
@@ -109,12 +108,12 @@ def benchmark(
     kind = device.partition(":")[0]
     _needs_compiler(kind)
     measuring = _Measuring(run.args, run.kwargs, clock_of(kind), seconds, backward is not False, quiet)
-    held = SavedState(run.fn, run.args, run.kwargs)
-    measuring.held = held
-    busy = _busy(kind)
+    saved_state = SavedState(run.fn, run.args, run.kwargs)
+    measuring.saved_state = saved_state
+    busy = _load_note(kind)
     names = ABLATIONS if ablations else ()
     with contextlib.ExitStack() as stack:
-        stack.callback(held.reset)
+        stack.callback(saved_state.reset)
         waiting = stack.enter_context(contextlib.ExitStack())
         what = f"building {call.name}" + (f" in {len(names)} steps" if names else "")
         waiting.enter_context(progress(what, quiet=quiet))
@@ -133,16 +132,16 @@ def benchmark(
 
 
 class _Measuring:
-    """Called while the compiled code is there; holds what it measured."""
+    """Callback of the session that times the variants while the compiled code exists, and stores the samples."""
 
     def __init__(
         self, args: Any, kwargs: Any, clock: Clock, seconds: float, backward: bool, quiet: bool
     ) -> None:
         self.args, self.kwargs, self.clock = args, kwargs, clock
         self.seconds, self.backward, self.quiet = seconds, backward, quiet
-        self.held = SavedState()
+        self.saved_state = SavedState()
         self.built: Callable[[], None] = lambda: None
-        self.taken: list[Series] = []
+        self.series: list[Series] = []
         self.notes: list[str] = []
         self.mutates = False
         self.recompiles = 0
@@ -150,89 +149,92 @@ class _Measuring:
     def __call__(self, outcome: Outcome, compiled: Any, eager: Any, switch: Switch) -> None:
         outcome.result = None
         self.built()
-        self.held.reset()
-        ways: dict[str, Callable[[], Any]] = {EAGER: lambda: eager(*self.args, **self.kwargs)}
+        self.saved_state.reset()
+        variants: dict[str, Callable[[], Any]] = {EAGER: lambda: eager(*self.args, **self.kwargs)}
         for step in outcome.steps:
             if step.error is None:
-                ways[step.name] = self._stepped(compiled, switch, step.name)
-        ways[COMPILED] = self._stepped(compiled, switch, ABLATIONS[-1])
+                variants[step.name] = self._call_in_step(compiled, switch, step.name)
+        variants[COMPILED] = self._call_in_step(compiled, switch, ABLATIONS[-1])
         compiles = len(outcome.recorder.drafts)
-        gradients = self.check(ways)
-        ran = [outcome.recorder, *(s.recorder for s in outcome.steps if s.name in ways)]
+        gradients = self.check(variants)
+        ran = [outcome.recorder, *(s.recorder for s in outcome.steps if s.name in variants)]
         for recorder in ran:
             for phase in ("inference", "forward", *(["backward"] if gradients is not None else [])):
                 recorder.stamp(phase, "ran")
-        whats = {FORWARD: ways}
+        measurements = {FORWARD: variants}
         if gradients is not None:
-            whats[BOTH] = {name: gradients.after(call) for name, call in ways.items()}
+            measurements[BOTH] = {name: gradients.after(call) for name, call in variants.items()}
         with bar("measuring", quiet=self.quiet) as tell:
-            for what, calls in whats.items():
-                self._take(what, calls, self.seconds / len(whats), tell)
+            for what, calls in measurements.items():
+                self._take(what, calls, self.seconds / len(measurements), tell)
         self.recompiles = len(outcome.recorder.drafts) - compiles
 
-    def _stepped(self, compiled: Any, switch: Switch, step: str) -> Callable[[], Any]:
+    def _call_in_step(self, compiled: Any, switch: Switch, step: str) -> Callable[[], Any]:
         def call() -> Any:
             switch.step = step
             return compiled(*self.args, **self.kwargs)
 
         return call
 
-    # Results: what is timed must compute the same.
-    def check(self, ways: dict[str, Callable[[], Any]]) -> ResultGradients | None:
-        """Compare each way with eager, and drop a step that fails. Returns how to take gradients, if any."""
+    # Results: all timed variants must compute the same.
+    def check(self, variants: dict[str, Callable[[], Any]]) -> ResultGradients | None:
+        """Compare each variant with eager and drop steps that fail. Return the gradients to take; None if there are
+        none."""
         from .._torch.isolation import random_state
 
         with random_state():
-            result = ways[EAGER]()
+            result = variants[EAGER]()
         gradients = ResultGradients.of(result) if self.backward else None
         wanted = _values(result, gradients)
-        self.mutates = self.held.changed()
-        self.held.reset()
-        for name, call in list(ways.items())[1:]:
+        self.mutates = self.saved_state.changed()
+        self.saved_state.reset()
+        for name, call in list(variants.items())[1:]:
             try:
                 with random_state():
                     self.notes += _differences(name, _values(call(), gradients), wanted)
-            except Exception as error:  # of whatever kind: a step that cannot run is lost, with its reason
+            except Exception as error:  # any error: the step is dropped, with a note
                 if name == COMPILED:
                     raise
-                del ways[name]
+                del variants[name]
                 self.notes.append(f"{name} could not be run: {type(error).__name__}: {str(error)[:200]}")
-            self.held.reset()
+            self.saved_state.reset()
         return gradients
 
     # Times.
     def _take(
-        self, what: str, ways: dict[str, Callable[[], Any]], budget: float, tell: Callable[..., None]
+        self, what: str, variants: dict[str, Callable[[], Any]], budget: float, tell: Callable[..., None]
     ) -> None:
-        launched = {name: self.clock.kernels(call) for name, call in ways.items()}
+        launched = {name: self.clock.kernels(call) for name, call in variants.items()}
         once = {}
-        for name, call in ways.items():
-            self.clock.time(call, WARM_UP)
+        for name, call in variants.items():
+            self.clock.time(call, WARM_UP_CALLS)
             once[name] = self.clock.time(call, 1)
-            if once[name] < SAMPLE:  # one call is too short to tell how short
-                once[name] = self.clock.time(call, min(CALLS, math.ceil(SAMPLE / max(once[name], 1e-7))))
-            self._put_back()
-        calls = min(CALLS, max(1, math.ceil(SAMPLE / max(min(once.values()), 1e-8))))
-        rounds = max(ROUNDS[0], min(ROUNDS[1], int(budget / (sum(once.values()) * calls))))
-        samples: dict[str, list[float]] = {name: [] for name in ways}
-        order = list(ways)
-        with _no_garbage():
+            if once[name] < MIN_SAMPLE_SECONDS:  # too short to time with one call
+                once[name] = self.clock.time(
+                    call, min(MAX_CALLS, math.ceil(MIN_SAMPLE_SECONDS / max(once[name], 1e-7)))
+                )
+            self._restore()
+        calls = min(MAX_CALLS, max(1, math.ceil(MIN_SAMPLE_SECONDS / max(min(once.values()), 1e-8))))
+        rounds = max(ROUND_LIMITS[0], min(ROUND_LIMITS[1], int(budget / (sum(once.values()) * calls))))
+        samples: dict[str, list[float]] = {name: [] for name in variants}
+        order = list(variants)
+        with _no_garbage_collection():
             for turn in range(rounds):
                 for name in order[turn % len(order) :] + order[: turn % len(order)]:
-                    samples[name].append(self.clock.time(ways[name], calls))
-                    self._put_back()
+                    samples[name].append(self.clock.time(variants[name], calls))
+                    self._restore()
                 tell(what, turn + 1, rounds)
-        self.taken += [
+        self.series += [
             Series(name, what, tuple(times), profiled_kernels=launched[name], calls=calls)
             for name, times in samples.items()
         ]
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         if self.mutates:
-            self.held.reset()
+            self.saved_state.reset()
 
     def result(self, capture: Capture, device: str, more: list[str]) -> Benchmark:
-        """The record of it, beside the ledger's figures."""
+        """Return the record of the measurement, with the ledger's figures for each series."""
         notes = [*self.notes, *more]
         if draws(capture):
             notes = [n for n in notes if "differs from eager" not in n]
@@ -254,25 +256,25 @@ class _Measuring:
         threads = torch.get_num_threads()
         where = f"{device}, {threads} thread{'' if threads == 1 else 's'}" if kind == "cpu" else device
         return Benchmark(
-            series=tuple(s if self.recompiles else _beside_the_ledger(s, capture) for s in self.taken),
+            series=tuple(s if self.recompiles else _beside_the_ledger(s, capture) for s in self.series),
             device=where,
             clock=self.clock.name,
-            warm_up=WARM_UP,
+            warm_up=WARM_UP_CALLS,
             compile_seconds=tuple(
-                (t.stage, t.seconds) for t in capture.timings if not t.stage.endswith(OURS)
+                (t.stage, t.seconds) for t in capture.timings if not t.stage.endswith(NOT_COMPILE_STAGES)
             ),
             notes=tuple(notes),
         )
 
 
 def _after_gradients(result: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]] | None:
-    """Return what makes of a call one that takes the gradients of its result; None where there are none."""
+    """Return a wrapper that adds the gradients of the result to a call; None if there are no gradients."""
     gradients = ResultGradients.of(result)
     return None if gradients is None else gradients.after
 
 
 def _values(result: Any, gradients: ResultGradients | None) -> list[torch.Tensor]:
-    """Return the results of a call, and its gradients, as tensors that nothing changes later."""
+    """Return copies of the tensors in a call's results and of its gradients."""
     from .._torch.session import result_tensors
 
     values = [t.detach().clone() for t in result_tensors(result)]
@@ -289,7 +291,7 @@ def _beside_the_ledger(series: Series, capture: Capture) -> Series:
         )
         counted = [c.eager for c in capture.compilations]
         if None in counted or len(capture.breaks):
-            return series  # what runs between graphs is not counted
+            return series  # operators between graphs are not counted
         ops = [op for eager_ops in counted for op in eager_ops or () if op.phase in phases]
         unknown = any(op.nbytes is None for op in ops)
         nbytes = None if unknown else sum(op.nbytes or 0 for op in ops)
@@ -299,7 +301,7 @@ def _beside_the_ledger(series: Series, capture: Capture) -> Series:
     rows = [counts.total] if series.phases == BOTH else [counts.forward, counts.inference]
     rows = [r for r in rows if r.exists]
     launched, moved = summed(r.launches for r in rows), summed(r.bytes_after for r in rows)
-    # A series holds a number or none: what depends on the way that a call takes is in the ledger.
+    # A series has a number or None; counts that depend on the branch taken are in the ledger only.
     return dataclasses.replace(
         series,
         launches=int(launched) if rows and isinstance(launched, Figure) else None,
@@ -327,8 +329,8 @@ def _kind(tensor: torch.Tensor) -> str:
 
 
 @contextlib.contextmanager
-def _no_garbage() -> Iterator[None]:
-    """The garbage collector runs before, not in the middle of a sample."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect garbage now and turn the collector off for the duration."""
     gc.collect()
     on = gc.isenabled()
     gc.disable()
@@ -340,7 +342,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _needs_compiler(kind: str) -> None:
-    """Raise ``BuildError`` where code for the CPU is to be built and no C++ compiler is there."""
+    """Raise ``BuildError`` if code for the CPU must be built and there is no C++ compiler."""
     from .._torch.session import missing_compiler
 
     if kind != "cpu" or not (reason := missing_compiler()):
@@ -354,8 +356,8 @@ def _needs_compiler(kind: str) -> None:
     )
 
 
-def _busy(kind: str) -> str:
-    """Return a note on a CPU that other processes use too; ``""`` for an idle one."""
+def _load_note(kind: str) -> str:
+    """Return a note if the load average exceeds the number of CPU cores; else ``""``."""
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0] if kind == "cpu" and hasattr(os, "getloadavg") else 0.0
     if load <= cores:
@@ -367,7 +369,7 @@ def _busy(kind: str) -> str:
 
 
 def _speed(device: str, args: Any, kwargs: Any) -> tuple[DeviceSpeed | None, str]:
-    """Return the device's measured speed in the dtype of the inputs; None and the reason where there is none."""
+    """Return the device's measured speed in the dtype of the inputs and ``""``, or None and why it is unknown."""
     from .._torch.ground.values import tensors
     from .speed import measure_speed
 
@@ -375,5 +377,5 @@ def _speed(device: str, args: Any, kwargs: Any) -> tuple[DeviceSpeed | None, str
     dtype = str(dtypes[0]).removeprefix("torch.") if dtypes else "float32"
     try:
         return measure_speed(device, dtype), ""
-    except (UsageError, RuntimeError) as error:  # a device without a measure, a type without a matrix product
+    except (UsageError, RuntimeError) as error:  # no measurement for the device, or no matmul in this dtype
         return None, f"the speed of {device} was not measured: {str(error).splitlines()[0]}"

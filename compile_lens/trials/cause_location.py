@@ -1,4 +1,4 @@
-"""The kernels, the nodes and the Python lines of the cause of a difference."""
+"""Location of the cause of a difference: its kernels, nodes and Python lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def located(built: Capture, transformation: Transformation) -> RootCause:
     if addresses:
         every = [k for address in addresses for k in chain.kernels(address)]
         kernels = tuple({id(k): k for k in every}.values())
-        if not transformation.frames:  # torch made the node anew: the one that it comes from has the line
+        if not transformation.frames:  # a replaced node: its origin has the line
             frames = {f for a in addresses for f in chain.lines(a, derivatives=False) if not f.of_torch}
             transformation = dataclasses.replace(transformation, frames=_in_order(frames))
     before = after = where = ""
@@ -45,7 +45,7 @@ def located(built: Capture, transformation: Transformation) -> RootCause:
         before = "\n".join(filter(None, (rewrite.before_text for _, rewrite in rewrites)))
         after = "\n".join(filter(None, (rewrite.after_text for _, rewrite in rewrites)))
         where = next((rewrite.where for _, rewrite in rewrites), "")
-        if rewrites and not transformation.frames:  # a whole pass, which did each of them
+        if rewrites and not transformation.frames:  # a whole pass with all its rewrites
             taken = dict.fromkeys(node for _, rewrite in rewrites for node in rewrite.before)
             names = {*taken, *(node for _, rewrite in rewrites for node in rewrite.origins)}
             transformation = dataclasses.replace(
@@ -58,7 +58,7 @@ def located(built: Capture, transformation: Transformation) -> RootCause:
 
 
 def _rewrites(built: Capture, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
-    """Iterate over what a pass or a pattern changed, with the compilation."""
+    """Yield each rewrite of a pass or a pattern, with its compilation."""
     for compilation in built.compilations:
         if compilation.id != one.compile_id:
             continue
@@ -87,7 +87,7 @@ def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
 
 
 def _operators(text: str) -> tuple[str, ...]:
-    """Return the operators of nodes in the text of a rewrite: those that a pass removes are in no recorded graph."""
+    """Return the operators in the text of a rewrite; removed nodes are in no recorded graph."""
     calls = (line.partition(" = ")[2].partition("(") for line in text.splitlines())
     return tuple(dict.fromkeys(name for name, call, _ in calls if call))
 
@@ -99,7 +99,7 @@ def operators_of_graphs(capture: Capture) -> list[str]:
 
 
 def joined(limit: Limit) -> Transformation:
-    """Return the first and the last operator that a limit allows, as one."""
+    """Return the first and the last operator within a limit as one transformation."""
     first, last = limit.first[OPERATOR], limit.last[OPERATOR]
     if limit.most - limit.least == 1:
         return last

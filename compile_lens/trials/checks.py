@@ -1,5 +1,5 @@
-"""A file of expectations, held without pytest: each function of it is a check; and the captures of a test or a check, a
-page of each."""
+"""Checks without pytest: each function of a file of expectations is one. Also the pages of the captures that a test or
+a check makes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Checked:
     """Outcome of one check.
 
     Attributes:
-        file, name: where it stands, and the function's name.
-        line: the line of the file that did not hold, or raised; else the first of the function.
-        outcome: ``held``; ``failed``, where what was expected is not so; ``raised``, where something else went
-            wrong.
-        text: what was found, why, and what to try; of another error its type and message; ``""`` where it held.
-        seconds: how long it took, measured.
-        pages: a line for each page that was kept of it.
+        file, name: its file, and the name of its function.
+        line: the line that failed or raised; else the first line of the function.
+        outcome: ``held``; ``failed``, if an expectation was not met; ``raised``, on another error.
+        text: the finding, its reason and a suggestion; for another error its type and message; ``""`` if the check
+            held.
+        seconds: measured duration.
+        pages: a line for each saved page.
     """
 
     file: str
@@ -48,15 +48,15 @@ class Checked:
     pages: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data."""
+        """Return the outcome as plain JSON data."""
         return asdict(self)
 
 
 def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Callable[..., object]]:
-    """The checks of a module, in the order of its lines; ``only`` those whose names are given.
+    """Return the checks of a module in source order; with ``only`` those with the given names.
 
     Raises:
-        UsageError: there is none, none of such a name, or one of those takes what only pytest could give it.
+        UsageError: there is no check, or none of such a name, or a check takes a parameter other than ``compile_lens``.
     """
     own = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
     functions = list(dict.fromkeys(f for f in own if f.__name__.startswith(PREFIXES)))
@@ -69,10 +69,10 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
     for name in only:
         if name not in names:
             raise UsageError(f"{file} has no check {name!r}; it has {', '.join(names)}")
-    # What only pytest can call is no hindrance to the others, where those are asked for by their names.
+    # A test that needs pytest does not prevent others from being run by name.
     wanted: list[Callable[..., object]] = [f for f in functions if not only or f.__name__ in only]
     for function in wanted:
-        for name in _needed(function):
+        for name in _required_parameters(function):
             if name != "compile_lens":
                 raise UsageError(
                     f"{file}: {function.__name__} takes {name!r}, and a check is called with nothing but "
@@ -82,16 +82,16 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
 
 
 def run_check(function: Callable[..., object], file: str, folder: Path | None = None) -> Checked:
-    """Run one check; where it does not hold, ``folder`` gets a page of each capture that it made with what it was
-    given, or failed about."""
+    """Run one check. If it does not hold, save a page in ``folder`` for each capture that it made through its
+    ``compile_lens`` argument and for the one in its error."""
     lens = Lens()
-    began = time.perf_counter()
+    start = time.perf_counter()
     raised: Exception | None = None
     try:
-        function(**{name: lens for name in _needed(function)})
+        function(**{name: lens for name in _required_parameters(function)})
     except Exception as error:
         raised = error
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     place = function.__code__
     if raised is None:
         return Checked(file, function.__name__, place.co_firstlineno, HELD, seconds=seconds)
@@ -106,8 +106,8 @@ def run_check(function: Callable[..., object], file: str, folder: Path | None = 
     return Checked(file, function.__name__, line, outcome, text, seconds, tuple(kept))
 
 
-def _needed(function: Callable[..., object]) -> list[str]:
-    """Its parameters without a value of their own."""
+def _required_parameters(function: Callable[..., object]) -> list[str]:
+    """Return the names of the parameters without a default."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
     return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
@@ -116,25 +116,25 @@ def _needed(function: Callable[..., object]) -> list[str]:
 if TYPE_CHECKING:
     from ..results.capture import Capture
 
-MOST = 8
-"""Pages of one test."""
+MAX_PAGES = 8
+"""Maximum number of pages saved for one test."""
 
-NAME = 120
-"""Characters of a test's name in the name of its page."""
+MAX_NAME_LENGTH = 120
+"""Maximum length of a test's name in the file name of its page."""
 
 
 class Lens:
-    """``compile_lens`` for one test: every name of the package, loaded when it is asked for.
+    """The ``compile_lens`` argument of one test: the package, with its captures recorded.
 
-    The captures that a test makes with it are those of which ``--compile-lens-report`` keeps pages.
+    ``--compile-lens-report`` saves pages of the captures that a test makes through this object.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, Capture] = {}
+        self._captures: dict[int, Capture] = {}
 
     def __getattr__(self, name: str) -> Any:
         __tracebackhide__ = True
-        # The package itself stands above this room, and is there: this file is of it.
+        # The package is above this folder, so it is not imported; it is already loaded.
         value = getattr(sys.modules[__name__.partition(".")[0]], name)
         if isinstance(value, type) or not callable(value):
             return value
@@ -143,19 +143,19 @@ class Lens:
         def called(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             result = value(*args, **kwargs)
-            self._see(result)
+            self._keep(result)
             return result
 
         return called
 
-    def _see(self, made: Any) -> None:
+    def _keep(self, made: Any) -> None:
         capture = _capture(made)
         if capture is not None:
-            self._seen[id(capture)] = capture
+            self._captures[id(capture)] = capture
 
     def captures(self, raised: object = None) -> list[Capture]:
-        """The captures that were made, and that of what was raised, each once."""
-        seen = dict(self._seen)
+        """Return the captures that were made and the one in ``raised``, without duplicates."""
+        seen = dict(self._captures)
         last = _capture(raised)
         if last is not None:
             seen[id(last)] = last
@@ -163,23 +163,25 @@ class Lens:
 
 
 def _capture(thing: Any) -> Capture | None:
-    """The capture that something of compile_lens's is, or is about; asked without importing what tells them."""
-    if any((kind.__module__, kind.__name__) == _HOME for kind in type(thing).__mro__):
+    """Return the capture that an object of this package is or refers to; None for others. Decided by class name,
+    without an import of ``results``."""
+    if any((kind.__module__, kind.__name__) == _CAPTURE_CLASS for kind in type(thing).__mro__):
         capture: Capture = thing
         return capture
     ours = any(kind.__module__.partition(".")[0] == "compile_lens" for kind in type(thing).__mro__)
     return _capture(getattr(thing, "capture", None)) if ours else None
 
 
-_HOME = ("compile_lens.results.capture", "Capture")
+_CAPTURE_CLASS = ("compile_lens.results.capture", "Capture")
 
 
 def pages(captures: list[Capture], folder: Path, test: str) -> list[str]:
-    """Writes the pages of a test. A page that cannot be written is told, and fails nothing else."""
+    """Save the pages of a test and return a line for each, also for a page that could not be written."""
     lines = []
-    plain = re.sub(r"\W+", "-", test.rpartition("/")[2]).strip("-")[:NAME]
-    mark = hashlib.sha256(test.encode("utf-8", "surrogatepass")).hexdigest()[:6]  # names that become the same
-    for number, capture in enumerate(captures[:MOST], 1):
+    plain = re.sub(r"\W+", "-", test.rpartition("/")[2]).strip("-")[:MAX_NAME_LENGTH]
+    # Different tests may get the same ``plain`` name.
+    mark = hashlib.sha256(test.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    for number, capture in enumerate(captures[:MAX_PAGES], 1):
         path = folder / f"{plain}-{mark}{f'-{number}' if len(captures) > 1 else ''}.html"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -188,6 +190,6 @@ def pages(captures: list[Capture], folder: Path, test: str) -> list[str]:
             lines.append(f"no page of {capture.function}: {type(error).__name__}: {error}")
         else:
             lines.append(f"page of {capture.function}: {path}")
-    if len(captures) > MOST:
-        lines.append(f"{len(captures) - MOST} captures more have no page")
+    if len(captures) > MAX_PAGES:
+        lines.append(f"{len(captures) - MAX_PAGES} captures more have no page")
     return lines

@@ -1,8 +1,7 @@
-"""A call of its own: the same function, arguments and module on tensors that are copies.
+"""Copies of a call: its function, arguments and modules, with copied tensors.
 
-Copies stand to each other as their originals do: what is one tensor stays one, what shares memory shares it, with the
-same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``restoration.SavedState`` puts
-back what it holds.
+Copies keep the relations of the originals: identity, shared memory, strides and offsets. Objects that cannot be copied
+(a lock, an open file) are used themselves; ``restoration.SavedState`` restores their contents.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def copied(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, wide: bool = False) -> Call:
-    """The call with tensors of its own. With ``wide`` floating-point tensors are float64, complex ones complex128.
+    """Return a copy of the call. With ``wide`` floating-point tensors are float64, complex ones complex128.
 
-    Modules, containers and objects that hold tensors are copied with them, and so is what a function closes over;
-    globals are not.
+    Modules, containers, objects with tensors and closures are copied too; globals are not.
     """
     copier = _Copier(wide)
     return (
@@ -41,10 +39,8 @@ def copied(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, wide: bool
 class _Copier:
     def __init__(self, wide: bool) -> None:
         self.wide = wide
-        self.memo: dict[
-            Any, Any
-        ] = {}  # as of ``copy.deepcopy``, so that a user's ``__deepcopy__`` can use it
-        self.originals: list[Any] = []  # an id is good for as long as its object lives
+        self.memo: dict[Any, Any] = {}  # as for ``copy.deepcopy``; a user's ``__deepcopy__`` receives it
+        self.originals: list[Any] = []  # kept alive, so that the ids in ``memo`` stay valid
         self.storages: dict[tuple[int, torch.dtype | None], Any] = {}
 
     def copy(self, value: Any) -> Any:
@@ -124,14 +120,14 @@ class _Copier:
         try:
             own = getattr(value, "__deepcopy__", None)
             return own(self.memo) if own is not None else self._reduced(value)
-        except Exception:  # a lock, a file, a class that refuses in its own way: it is used as it is
+        except Exception:  # a lock, a file, a class that refuses: the original is used
             return value
 
     def _reduced(self, value: Any) -> Any:
-        """As ``copy.deepcopy`` takes an object apart and puts it together, by the protocol of pickle."""
+        """Return a copy by pickle's reduction protocol, as ``copy.deepcopy`` makes it."""
         table = copyreg.dispatch_table.get(type(value))
         reduced = table(value) if table is not None else value.__reduce_ex__(4)
-        if isinstance(reduced, str):  # the name of a global: there is one of it
+        if isinstance(reduced, str):  # the name of a global, which is not copied
             return value
         make, arguments, state, items, pairs, setter = (*reduced, None, None, None, None)[:6]
         duplicate = make(*(self.copy(a) for a in arguments))
@@ -177,12 +173,12 @@ class _Copier:
         return duplicate
 
     def _view(self, tensor: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
-        """A view of the copy of what it is a view of: writing to one is seen, and told to autograd, in the other."""
+        """Return a view of the copy of the base, so that autograd tracks in-place writes to either."""
         size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
         other = (
             tensor._base is None or tensor._base.dtype != tensor.dtype
         )  # ``view(dtype)``, ``view_as_real``
-        if other or unreadable(tensor):  # and of freed memory torch makes no view
+        if other or unreadable(tensor):  # torch makes no view of freed memory
             return self._typed(tensor, self._over_own_memory(tensor))
         with torch.set_grad_enabled(tensor.requires_grad):
             view = base.as_strided(size, stride, offset)
@@ -207,12 +203,13 @@ class _Copier:
         duplicate = torch.empty(0, dtype=kind, device=tensor.device)
         memory, size = self.storages[key], self.storages[key].nbytes()
         duplicate.set_(memory, tensor.storage_offset(), tensor.size(), tensor.stride())
-        if memory.nbytes() != size:  # the program freed it, and ``set_`` made it as large as the tensor
+        if memory.nbytes() != size:  # freed by the program; ``set_`` enlarged it to the tensor's size
             memory.resize_(size)
         return duplicate
 
     def _clone(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that does not tell its memory: sparse, quantized, conjugated, of a class that wraps others."""
+        """Return a clone of a tensor without plain strided memory: sparse, quantized, conjugated, or a wrapper
+        class."""
         if is_wrapper(tensor):
             return self._wrapper(tensor)
         clone = tensor.detach().clone()
@@ -221,14 +218,14 @@ class _Copier:
         return clone.to(torch.complex128) if self.wide and tensor.is_complex() else clone
 
     def _foreign(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a clone of a tensor whose class runs operators itself; the tensor if it lacks those."""
+        """Return a clone of a tensor whose class runs operators in Python; the tensor itself if that fails."""
         try:
             return self._typed(tensor, self._clone(tensor))
-        except Exception:  # each class refuses in its own way
+        except Exception:  # each class raises its own exception type
             return tensor
 
     def _wrapper(self, tensor: Any) -> torch.Tensor:
-        """Return a wrapper of copies of what a tensor wraps: its class need not have an operator for it."""
+        """Return a copy of a wrapper tensor, rebuilt from copies of its inner tensors; its class may lack ``clone``."""
         names, context = tensor.__tensor_flatten__()
         inner = {n: self.copy(getattr(tensor, n)) for n in names}
         duplicate: torch.Tensor = type(tensor).__tensor_unflatten__(
@@ -250,7 +247,7 @@ class _Copier:
 
 
 def leaf_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the leaf whose gradient is that of a copy of a tensor that autograd computed; None for another tensor."""
+    """Return the leaf that receives the gradient of a copied non-leaf tensor; None for other tensors."""
     function = tensor.grad_fn
     if function is None or getattr(function, "_forward_cls", None) is not Result:
         return None
@@ -259,7 +256,8 @@ def leaf_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The leaf that autograd sees a view of, which may be a view itself."""
+    """Return the leaf (perhaps a view itself) of which autograd records this tensor as a view; None if there is
+    none."""
     function = tensor.grad_fn
     while function is not None:
         leaf = getattr(function, "variable", None)
@@ -273,7 +271,7 @@ def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _plain(tensor: torch.Tensor) -> bool:
-    """Return True if a tensor is sizes and strides over memory, and nothing else."""
+    """Return True for a tensor that is nothing but sizes and strides over memory."""
     return (
         tensor.layout == torch.strided
         and tensor.device.type != "meta"

@@ -1,4 +1,4 @@
-"""How far two tensors are apart, and each from the same in float64: all figures in one pass over small parts."""
+"""Distances between two tensors and from each to a float64 reference, computed in one pass over small pieces."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 from .snapshot import alike, pieces, widest
 
-EXPONENT = 0x7FF0000000000000
-"""Bits of a float64 that are left of a number when it is rounded down to a power of two."""
+EXPONENT_MASK = 0x7FF0000000000000
+"""Mask of the exponent bits of a float64; it rounds a number down to a power of two."""
 
 
 @dataclasses.dataclass
@@ -18,9 +18,9 @@ class Error:
     """The error of a tensor against float64.
 
     Attributes:
-        largest: the largest of an element; infinite where one side alone has a NaN or an infinity.
-        norm: the norm of all.
-        ulps: the largest, in units in the last place of the tensor's type; 0 where that was not asked for.
+        largest: the largest absolute error of an element; infinite if only one side has a NaN or an infinity there.
+        norm: the 2-norm of the errors.
+        ulps: the largest error in units in the last place of the tensor's dtype; 0 if not requested.
     """
 
     largest: float = 0.0
@@ -28,7 +28,7 @@ class Error:
     ulps: float = 0.0
 
     def add(self, value: torch.Tensor, truth: torch.Tensor, spacing: torch.Tensor | None) -> None:
-        """Count one part of the tensor."""
+        """Include one piece of the tensor."""
         difference, largest = gap(value, truth)
         self.largest = max(self.largest, largest)
         self.norm = math.hypot(self.norm, float(torch.linalg.vector_norm(difference)))
@@ -41,12 +41,12 @@ class Distances:
     """Distances of a tensor from eager's, and of both from float64.
 
     Attributes:
-        apart: the largest difference from eager's; infinite where one side alone has a NaN or an infinity.
-        close: True if no element is farther from eager's than the tolerance.
-        scale: the largest finite size of an element of eager's.
-        special, special_of_eager: how many elements are NaN or infinite.
-        error, error_of_eager: from float64; zero if there was none.
-        norm: the norm of the finite float64 values.
+        apart: the largest absolute difference from eager; infinite if only one side has a NaN or an infinity there.
+        close: True if every element is within the tolerance of eager's.
+        scale: the largest finite magnitude in eager's tensor.
+        special, special_of_eager: number of elements that are NaN or infinite.
+        error, error_of_eager: errors against float64; zero without a reference.
+        norm: the 2-norm of the finite float64 values.
     """
 
     apart: float = 0.0
@@ -70,8 +70,8 @@ def distances(
     tolerance: tuple[float, float],
     ulps: bool = False,
 ) -> Distances:
-    """Return the distances of tensors of one shape; ``tolerance`` is relative and absolute, ``ulps`` of a floating
-    type."""
+    """Return the distances of tensors of one shape. ``tolerance`` is (relative, absolute); ``ulps`` needs a floating
+    dtype."""
     total = Distances()
     if not eager.numel():
         return total
@@ -104,7 +104,8 @@ def distances(
 
 
 def gap(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Return the differences, infinite where one alone is a NaN or an infinity, and the largest of them."""
+    """Return the absolute differences, infinite where only one side is a NaN or an infinity, and the largest of
+    them."""
     difference = (a - b).abs()
     largest = float(difference.max())
     if math.isfinite(largest):
@@ -119,7 +120,7 @@ def _special(part: torch.Tensor) -> int:
 
 
 def _spacing(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the distance of each finite number from the next one of a type."""
+    """Return the spacing of ``dtype`` at each finite number."""
     info = torch.finfo(dtype)
-    powers = exact.view(torch.int64).bitwise_and(EXPONENT).view(torch.float64)
+    powers = exact.view(torch.int64).bitwise_and(EXPONENT_MASK).view(torch.float64)
     return powers.mul_(info.eps).clamp_min_(info.tiny * info.eps)

@@ -1,9 +1,9 @@
 """The cause of a difference between compiled code and eager PyTorch, found by compiling the same call in other ways.
 
-Each attempt is one compile and one run. First torch's own debug backends say how far down the compiler the values
-still agree. In Inductor, settings are turned all at once and then by halves, until one is left that decides. Then
-transformations of one kind (passes and patterns, fusions, lowerings, decompositions) are left out from the n-th on;
-bisection finds the one with which the values come to differ.
+Each attempt is one compile and one run. First, torch's debug backends show down to which compiler level the values
+agree. Within Inductor, optional settings are turned off, all at once and then by bisection, until one decisive setting
+is left. Then transformations of one kind (passes and patterns, fusions, lowerings, decompositions) are skipped from the
+n-th on; bisection finds the one that makes the values differ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ..results.capture import Capture
 from ..results.divergence import Divergence
 from .cause_location import joined, located, operators_of_graphs
 from .kernel_values import KernelValues
-from .off_settings import OF_SETTING, OFF, REUSE
+from .off_settings import KIND_OF_SETTING, MEMORY_REUSE, OFF_VALUES
 from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
 from .verify import call_of
@@ -58,11 +58,11 @@ LEVELS = {
     "aot_eager_default_partitioner": AUTOGRAD,
     "eager": DYNAMO,
 }
-"""Backends of torch's own that run the graphs at a level of the compiler, lowest first, and the cause if the values
-differ at that level and at none above it. ``aot_eager`` splits the graph as Inductor does, by the least memory to
-save, and merges equal expressions for that; the default partitioner does neither."""
+"""Torch's debug backends by compiler level, lowest first, each with the cause if the values differ at that level but at
+none above. ``aot_eager`` uses Inductor's min-cut partitioner, which also merges equal expressions; the default
+partitioner does neither."""
 
-HALF = ("float16", "bfloat16")
+HALF_DTYPES = ("float16", "bfloat16")
 
 
 def divergence(
@@ -73,12 +73,13 @@ def divergence(
     named: Mapping[str, Any] = MappingProxyType({}),
     calls: tuple[Arguments, ...] = (),
 ) -> Divergence:
-    """Compare the built code with eager PyTorch as ``verify`` does; where they differ, find the cause.
+    """Compare the built code with eager PyTorch as ``verify`` does, and find the cause of a difference.
 
-    ``calls`` are the arguments of several calls, one after another, in place of ``args``.
+    ``calls`` are the arguments of several successive calls, in place of ``args``.
 
     Raises:
-        UsageError: as ``verify``, or the capture is of several calls that are not given, or for an absent device.
+        UsageError: as ``verify``; or the capture is of several calls and ``calls`` is empty, or ``calls`` is given for
+            an absent device.
         CaptureError: as ``verify``.
     """
     from .._torch.frames import code_copies
@@ -104,12 +105,12 @@ def divergence(
 
 
 def in_turn(fn: Any, *each: tuple[tuple[Any, ...], dict[str, Any]]) -> list[Any]:
-    """Call a function with the arguments of each call, one after another; return all results."""
+    """Call a function once with each tuple of arguments, and return all results."""
     return [fn(*args, **kwargs) for args, kwargs in each]
 
 
 class _Search:
-    """The attempts for one call, on copies of the same."""
+    """The search for the cause: attempts at one call, each on copies of the same inputs."""
 
     def __init__(
         self, capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], several: bool = False
@@ -130,13 +131,13 @@ class _Search:
         self.built = capture
         self.values = KernelValues()
         self.differing: dict[tuple[str, str], bool] = {}
-        """Values that differ, by kind and name, and whether each has numbers."""
+        """Values that differ, by kind and name; True for those with numbers."""
         options = CaptureOptions.from_record(capture.options, build=True)
         self.options = options
         self.own = inductor_patches(options.mode, options.options, options.dynamic)
 
     def result(self) -> Divergence:
-        """Compare the code as it is; where it differs, search."""
+        """Compare the unchanged code, and search for the cause of a difference."""
         verification = self._verified(limit=self.counted)
         if reason := self.built.nothing_compiled:  # eager was compared with eager
             verification = Verification((), None, not_run=((self.capture.function, reason),))
@@ -158,11 +159,11 @@ class _Search:
     # Attempts ---------------------------------------------------------------------------------------------------
 
     def _verified(self, settings: dict[str, Any] | None = None, **how: Any) -> Verification:
-        """Return the comparison with eager of the call compiled with settings, a limit or another backend."""
+        """Compile the call with settings, a limit or another backend, and return the comparison with eager."""
 
         @outside_dynamo
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
-            if self.several:  # of the copy of ``in_turn``, with the copy of the function in it
+            if self.several:  # ``fn`` is the copy of the ``in_turn`` partial
                 each = tuple(Arguments(*one) for one in args)
                 call = dataclasses.replace(
                     Call.read(fn.args[0], each[0].args, each[0].kwargs, self.options), each=each
@@ -181,8 +182,8 @@ class _Search:
     def _attempt(
         self, name: str, settings: dict[str, Any] | None = None, code: str = "", **how: Any
     ) -> bool | None:
-        """Compile and run in one way, and keep the outcome. Return True if the values agree, None if that is not
-        known: it cannot be compiled so, or what differs cannot be compared."""
+        """Compile and run one variant and record the outcome. Return True if the values agree, None if unknown: it
+        cannot be compiled, or the differing values cannot be compared."""
         verification = self._verified(settings, **how)
         reasons = [why for _, why in (*verification.not_compared, *verification.not_run)]
         agrees = self._agrees(verification)
@@ -208,41 +209,40 @@ class _Search:
         )
         return True if verification.ok or (verification.comparisons and known) else None
 
-    def _set(self, names: list[str]) -> bool | None:
-        settings = {name: OFF[name] for name in names}
+    def _attempt_off(self, names: list[str]) -> bool | None:
+        settings = {name: OFF_VALUES[name] for name in names}
         text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         single = len(names) == 1
         code = applied(self.fn, Switch(text, "", options=settings), self._given()) if single else ""
         return self._attempt(text if single else f"{len(names)} settings", settings, code)
 
     def _given(self) -> dict[str, Any]:
-        """Return the arguments of ``torch.compile`` beside a setting. It takes no mode beside options: the mode's own
-        settings stand for it."""
+        """Return the arguments of ``torch.compile`` to use with a setting. It takes no mode together with options, so
+        the mode's settings are among the options."""
         options = self.options
         return {"options": self.own, "dynamic": options.dynamic, "fullgraph": options.fullgraph}
 
     # The search -------------------------------------------------------------------------------------------------
 
     def _cause(self) -> tuple[RootCause, Attempt | None]:
-        above = self._above_inductor()
+        above = self._cause_above_inductor()
         if above is not None:
             return above, None
         switch = self._setting()
         name = switch.name.partition("=")[0] if switch is not None else ""
         kinds = [PASS, FUSION, LOWERING]
-        kinds.sort(key=lambda kind: kind != OF_SETTING.get(name))
+        kinds.sort(key=lambda kind: kind != KIND_OF_SETTING.get(name))
         for kind in kinds:
             transformation = self._transformation(kind)
             if transformation is not None:
                 cause = self._with_lines(located(self.built, transformation))
-                reuse = name in REUSE or transformation.name in REUSE
+                reuse = name in MEMORY_REUSE or transformation.name in MEMORY_REUSE
                 return (dataclasses.replace(cause, kind=MEMORY) if reuse else cause), switch
         cause = RootCause(SETTING if switch is not None else NOT_FOUND)
-        return self._of_operators(cause), switch
+        return self._with_operators(cause), switch
 
-    def _above_inductor(self) -> RootCause | None:
-        """Return the cause of a difference that is there without Inductor; None if there is none, or that is not
-        known."""
+    def _cause_above_inductor(self) -> RootCause | None:
+        """Return the cause of a difference that exists without Inductor; None if there is none, or if unknown."""
         backends = list(LEVELS)
         limits = {backend: Limit() for backend in backends}
 
@@ -252,28 +252,28 @@ class _Search:
 
         if agrees(0) is not False:
             return None
-        level = _least(0, len(backends), agrees)
+        level = _bisect(0, len(backends), agrees)
         if level is None:
             return RootCause(NOT_FOUND)
-        lowest = backends[level - 1]  # of those that differ
+        lowest = backends[level - 1]  # of the differing levels
         if LEVELS[lowest] == AUTOGRAD:
-            return self._of_autograd(lowest, limits[lowest])
+            return self._autograd_cause(lowest, limits[lowest])
         if LEVELS[lowest] == DYNAMO:
             return RootCause(DYNAMO)
-        return self._of_operators(self._of_level(lowest, limits[lowest]), backend=lowest)
+        return self._with_operators(self._level_cause(lowest, limits[lowest]), backend=lowest)
 
-    def _of_autograd(self, backend: str, counted: Limit) -> RootCause:
-        """Return the cause of a difference that begins where AOTAutograd traces: AOTAutograd if the graph that it was
-        handed is right, run eagerly."""
+    def _autograd_cause(self, backend: str, counted: Limit) -> RootCause:
+        """Return the cause of a difference that starts in AOTAutograd's tracing: AOTAutograd if Dynamo's graph, run
+        eagerly, agrees."""
         agrees = self._attempt(GRAPH_OF_DYNAMO, backend=GRAPH_OF_DYNAMO)
         if agrees is None:
             return RootCause(NOT_FOUND)
         if agrees is False:
             return RootCause(DYNAMO)
-        return self._of_operators(self._of_level(backend, counted), backend=backend)
+        return self._with_operators(self._level_cause(backend, counted), backend=backend)
 
-    def _of_level(self, backend: str, counted: Limit) -> RootCause:
-        """Return the cause of a difference that begins where operators are decomposed or the graph is split."""
+    def _level_cause(self, backend: str, counted: Limit) -> RootCause:
+        """Return the cause of a difference that starts where operators are decomposed or the graph is partitioned."""
         if LEVELS[backend] != PARTITION:
             return RootCause(LEVELS[backend])
         merge = self._transformation(PASS, counted, backend=backend)
@@ -285,27 +285,28 @@ class _Search:
         if transformation is not None:
             return located(self.built, transformation)
         none = not counted.counts[DECOMPOSITION] or self.attempts[-1].agrees is False
-        # Without any decomposition they differ as well, unless decompositions could not be observed.
+        # The values differ even without decompositions, unless these could not be observed.
         return RootCause(PARTITION if none and not self.built.lacks(claims.TRANSFORMATIONS) else NOT_FOUND)
 
     def _setting(self) -> Attempt | None:
-        """Return the attempt with the one setting that makes the values agree, found by halves."""
+        """Return the attempt with the single setting that makes the values agree, found by bisection; None if there is
+        none."""
         from .._torch.session import inductor_settings
 
         known = inductor_settings()
-        names = [n for n, off in OFF.items() if n in known and n not in self.own and known[n] != off]
-        if not names or self._set(names) is not True:
+        names = [n for n, off in OFF_VALUES.items() if n in known and n not in self.own and known[n] != off]
+        if not names or self._attempt_off(names) is not True:
             return None
-        count = _least(0, len(names), lambda count: self._set(names[:count]))
+        count = _bisect(0, len(names), lambda count: self._attempt_off(names[:count]))
         if count is None:
             return None
         if not self.attempts[-1].to_apply or not self.attempts[-1].agrees:
-            self._set([names[count - 1]])
+            self._attempt_off([names[count - 1]])
         last = self.attempts[-1]
         return last if last.to_apply and last.agrees else None
 
     def _transformation(self, kind: str, counted: Limit | None = None, **how: Any) -> Transformation | None:
-        """Return the transformation of a kind with which the values come to differ; None if none decides."""
+        """Return the transformation of a kind that makes the values differ; None if none does."""
         total = (counted or self.counted).counts[kind]
         if not total or self._limited(kind, 0, total, **how)[0] is not True:
             return None
@@ -315,15 +316,16 @@ class _Search:
             agrees, last[most] = self._limited(kind, most, total, **how)
             return None if agrees is None else not agrees
 
-        decisive = _least(0, total, differs)
+        decisive = _bisect(0, total, differs)
         return None if decisive is None else last[decisive]
 
     def _with_lines(self, cause: RootCause) -> RootCause:
-        """Return a cause with lines: a pass that only marks nodes has those of the operators that differ."""
+        """Return the cause with Python lines: a pass that only annotates nodes gets those of the operators that
+        differ."""
         marks = cause.transformation
         if marks is None or marks.kind != PASS or marks.frames:
             return cause
-        alone = self._of_operators(RootCause(NOT_FOUND)).transformation
+        alone = self._with_operators(RootCause(NOT_FOUND)).transformation
         if alone is None:
             return cause
         marks = dataclasses.replace(marks, frames=alone.frames, nodes=alone.nodes, operators=alone.operators)
@@ -338,9 +340,9 @@ class _Search:
         agrees = self._attempt(name, limit=limit, **how)
         return agrees, limit.last.get(kind)
 
-    def _of_operators(self, cause: RootCause, **how: Any) -> RootCause:
-        """Return a cause without a transformation with the fewest operators that, compiled alone, differ from eager:
-        from the first to the last of them, which it takes both."""
+    def _with_operators(self, cause: RootCause, **how: Any) -> RootCause:
+        """Return a cause that has no transformation with the shortest range of operators that, compiled alone, differ
+        from eager, given by its first and last operator."""
         if cause.transformation is not None:
             return cause
         total = len(operators_of_graphs(self.built))
@@ -352,8 +354,8 @@ class _Search:
 
         if not total or not differ(total):
             return cause
-        last = _least(0, total, differ) or total
-        first = _least(0, last, lambda skipped: not differ(last, skipped)) or last
+        last = _bisect(0, total, differ) or total
+        first = _bisect(0, last, lambda skipped: not differ(last, skipped)) or last
         return dataclasses.replace(cause, transformation=joined(limits[last, first - 1]))
 
     def _compiled_alone(self, limit: Limit, total: int, **how: Any) -> bool | None:
@@ -362,19 +364,19 @@ class _Search:
         return self._attempt(f"{name} of {total} alone compiled", limit=limit, **how)
 
     def _rounding(self, verification: Verification) -> tuple[RootCause, Attempt | None]:
-        """Return the cause of a difference where both sides are as good."""
+        """Return the cause of a difference within tolerance: precision casts, or rounding."""
         difference = largest_difference(verification) or 0.0
         nodes = (n for c in self.built.compilations for g in c.graphs.values() for n in g.nodes)
-        half = any(output.dtype in HALF for node in nodes for output in node.outputs)
+        half = any(output.dtype in HALF_DTYPES for node in nodes for output in node.outputs)
         name = "emulate_precision_casts"
-        if half and name not in self.own and self._set([name]):
+        if half and name not in self.own and self._attempt_off([name]):
             attempt = self.attempts[-1]
             if attempt.difference is not None and attempt.difference < difference / 2:
                 return RootCause(PRECISION), attempt
         return RootCause(ROUNDING), None
 
     def _nearer(self, verification: Verification) -> tuple[RootCause, Attempt | None]:
-        """Return the cause where compiled values are nearer to float64 than eager's, with the place of it."""
+        """Return the cause where compiled values are nearer to float64 than eager's, with its location."""
         cause, switch = self._rounding(verification)
         transformation = self._transformation(LOWERING) if cause.kind == PRECISION else None
         if transformation is not None:
@@ -382,9 +384,9 @@ class _Search:
         return cause, switch
 
 
-def _least(low: int, high: int, holds: Callable[[int], bool | None]) -> int | None:
-    """Return the least number for which something holds, by halves: it holds for ``high``, and not for ``low``. None as
-    soon as it is not known: the call cannot be compiled so, and nothing is known of either half."""
+def _bisect(low: int, high: int, holds: Callable[[int], bool | None]) -> int | None:
+    """Return the smallest number for which ``holds``, by bisection; it must hold for ``high`` and not for ``low``.
+    Return None as soon as one outcome is unknown."""
     while high - low > 1:
         middle = (low + high) // 2
         outcome = holds(middle)

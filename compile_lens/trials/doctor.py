@@ -1,7 +1,7 @@
-"""Checks of this machine behind ``compile-lens doctor``: working and missing features, and what to install.
+"""Checks of this machine for ``compile-lens doctor``: what works, what is missing, and what to install.
 
-Nothing is installed, built or changed. The main job is to capture a function and to draw it; a check that it
-depends on is ``needed``, everything else widens what can be done (building the code, other devices).
+Nothing is installed, built or changed. A check is ``needed`` if capturing and drawing a function depend on it; the
+others are for optional features (building the code, other devices).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..versions import NEWEST_TESTED, OLDEST, TRITON, parse, triton_command
 OLDEST_PYTHON = (3, 10)
 
 KNOWN = ("torch", "triton", "pygments", "pygraphviz", "jupyterlab", "mcp")
-"""Modules of which a check says what to install."""
+"""Modules for which a check gives an install command."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked for.
+    """The result of one check.
 
     Attributes:
-        name: what it is.
-        works: whether it is there and usable.
-        found: what was found, or what it would be for.
+        name: name of the feature.
+        works: True if it is present and usable.
+        found: the version or path found, or the purpose of a missing feature.
         advice: what to do if it does not work; ``""`` if it does.
-        needed: whether the main job cannot run without it.
+        needed: True if capturing and drawing cannot work without it.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Check:
 
 
 def checks() -> tuple[Check, ...]:
-    """Every check, in the order in which they are read. Imports torch, if it is there."""
+    """Run all checks and return them in display order. Imports torch if it is installed."""
     torch, problem = _import("torch")
     return (
         _python(),
@@ -61,12 +61,12 @@ def checks() -> tuple[Check, ...]:
 
 
 def healthy(results: tuple[Check, ...]) -> bool:
-    """Return True if the main job can run."""
+    """Return True if all needed checks passed."""
     return all(check.works for check in results if check.needed)
 
 
 def page(results: tuple[Check, ...]) -> str:
-    """The checks as text: one line each, with what to install under those that do not work."""
+    """Return the checks as text: one line each, followed by advice for those that failed."""
     width = max(len(check.name) for check in results)
     lines = []
     for check in results:
@@ -83,12 +83,13 @@ def page(results: tuple[Check, ...]) -> str:
 
 
 def to_dict(results: tuple[Check, ...]) -> dict[str, Any]:
-    """The checks as plain JSON data."""
+    """Return the checks as plain JSON data."""
     return {"ok": healthy(results), "checks": [asdict(check) for check in results]}
 
 
 def _import(name: str) -> tuple[Any, str]:
-    """A module, or None and why it could not be imported. A broken install raises more than ImportError."""
+    """Return a module and ``""``, or None and why it could not be imported. A broken install may raise any
+    exception."""
     try:
         return importlib.import_module(name), ""
     except Exception as error:
@@ -134,7 +135,7 @@ def _triton(torch: Any) -> Check:
 
 
 def _compiler(environment: Mapping[str, str]) -> Check:
-    """The C++ compiler that Inductor would call: ``CXX``, else g++ (clang++ on macOS, cl on Windows).
+    """Check the C++ compiler that Inductor would call: ``CXX``, else g++ (clang++ on macOS, cl on Windows).
 
     As in ``torch/_inductor/config.py`` (``cpp.cxx``) and ``cpp_builder.py``.
     """
@@ -186,7 +187,7 @@ def _devices(torch: Any) -> list[Check]:
 
 
 def _graphviz() -> list[Check]:
-    """Two checks, of which one must work: the system's ``dot``, the Graphviz inside the pygraphviz wheel."""
+    """Return two checks of which one must pass: the system's ``dot``, and the Graphviz inside the pygraphviz wheel."""
     dot = shutil.which("dot")
     inside = _version("pygraphviz")
     either = "" if dot or inside else "pip install 'pygraphviz>=2', or install Graphviz (apt, brew or winget)"

@@ -1,8 +1,8 @@
-"""Environments of Python, one for each version of torch: made once in the user's cache folder, kept, and removed.
+"""Python environments, one for each version of torch, kept in the user's cache folder.
 
-An environment is a folder that ``python -m venv`` made and into which pip installed one torch. It counts only
-when the file ``MARK`` stands in it, which is written last: what an interrupt, a full disk or a failure of pip left
-behind is never taken for whole, and is made anew.
+An environment is a folder created by ``python -m venv`` with one torch installed by pip. It is complete only if it
+contains the file ``MARK``, which is written last; an incomplete one (after an interrupt, a full disk or a failure of
+pip) is created again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..errors import LensError, UsageError
 from ..versions import OLDEST, parse
 
 MARK = "compile_lens.json"
-"""The file that says that an environment is whole, and what is in it."""
+"""Name of the file that marks an environment as complete and lists its contents."""
 
-NEEDED = ("numpy>=1.26", "tqdm>=4.60", "cloudpickle>=3")
-"""Requirements of a capture beside torch."""
+REQUIREMENTS = ("numpy>=1.26", "tqdm>=4.60", "cloudpickle>=3")
+"""Requirements of a capture in addition to torch."""
 
-LAST = 12
-"""Lines of pip's that an error shows where none of them says ``ERROR``."""
+MAX_ERROR_LINES = 12
+"""Maximum number of pip's last lines that an error shows if no line starts with ``ERROR``."""
 
 
 class EnvironmentFailed(LensError, RuntimeError):
-    """An environment could not be made; the message holds what pip, or venv, said."""
+    """An environment could not be created; the message contains the errors of pip or venv."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Environment:
     """One environment.
 
     Attributes:
-        asked: the version as it was asked for (``"2.13"``).
+        asked: the requested version (``"2.13"``).
         folder: where it is.
-        torch: the version that is installed (``"2.13.0+cpu"``); ``""`` in what was left half made.
-        extra: what was installed beside torch, as it was asked for.
+        torch: the installed version (``"2.13.0+cpu"``); ``""`` if the environment is incomplete.
+        extra: further requirements that were installed, as requested.
     """
 
     asked: str
@@ -63,12 +63,12 @@ class Environment:
 
     @property
     def name(self) -> str:
-        """Its version as it was asked for, and its Python if another version of Python runs: ``"2.13-python3.12"``."""
+        """The requested version, with the Python version if it is not the running one: ``"2.13-python3.12"``."""
         return self.folder.name.removeprefix("torch-").removesuffix(_python())
 
     def check(self, torch: str) -> None:
-        """Raise ``EnvironmentFailed`` if ``torch``, the version that ran, is not the one that is installed."""
-        # What pip calls 2.13.0 may call itself 2.13.0+cu130.
+        """Raise ``EnvironmentFailed`` if ``torch``, the version that ran, is not the installed one."""
+        # pip's 2.13.0 may report itself as 2.13.0+cu130.
         if torch.partition("+")[0] != self.torch.partition("+")[0]:
             raise EnvironmentFailed(
                 f"{self.folder} has torch {self.torch}, and what ran was {torch}: "
@@ -76,7 +76,7 @@ class Environment:
             )
 
     def size(self) -> int:
-        """Bytes of its files."""
+        """Return the total size of its files, in bytes."""
         return sum(
             os.lstat(os.path.join(at, name)).st_size
             for at, _, files in os.walk(self.folder)
@@ -85,7 +85,7 @@ class Environment:
 
 
 def home() -> Path:
-    """The folder of the environments: in the user's folder for caches, as the system has it."""
+    """Return the folder of the environments, in the user's cache folder of this system."""
     if os.name == "nt":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -96,7 +96,7 @@ def home() -> Path:
 
 
 def checked(version: str) -> str:
-    """A version that can be asked for. Raises ``UsageError`` for what is none, or is older than what is supported."""
+    """Return a valid version. Raises ``UsageError`` if it is malformed, or older than the oldest supported."""
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?([abc.+]\w+(\.\w+)*)?", version):
         raise UsageError(f"{version!r} is not a version of torch; write 2.13, or 2.13.0")
     if parse(version) < OLDEST:
@@ -105,7 +105,7 @@ def checked(version: str) -> str:
 
 
 def kept(folder: Path) -> list[Environment]:
-    """The environments of a folder, also what was left half made, by version."""
+    """Return the environments in a folder, incomplete ones too, sorted by version."""
     names = (path for path in folder.glob("torch-*") if path.is_dir()) if folder.is_dir() else ()
     environments = (_read(path) for path in names)
     return sorted(
@@ -114,36 +114,36 @@ def kept(folder: Path) -> list[Environment]:
 
 
 def find(version: str, folder: Path) -> Environment:
-    """The environment of a version for the Python that runs, made or not."""
+    """Return the environment of a version for the running Python, whether it exists or not."""
     return _read(folder / f"torch-{checked(version)}{_python()}")
 
 
 def _python() -> str:
-    """The end of the folder's name of an environment for the Python that runs."""
+    """Return the suffix of environment folders for the running Python."""
     return f"-python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def make(
     version: str, folder: Path, extra: Sequence[str] = (), index: str = "", quiet: bool = False
 ) -> Environment:
-    """The environment of a version: the one that is kept, or a new one. What pip says goes to stderr.
+    """Return the existing environment of a version, or create it. pip's output goes to stderr.
 
     Args:
-        version: ``"2.13"`` is its newest patch, ``"2.13.0"`` that one.
-        folder: of the environments.
-        extra: requirements, as pip takes them, that are installed beside torch.
-        index: where pip looks for packages; ``""``: where it does anyway.
-        quiet: whether pip's output is only kept for the error.
+        version: ``"2.13"`` for its newest patch release, or ``"2.13.0"`` for that one.
+        folder: folder of all environments.
+        extra: further requirements to install, as pip takes them.
+        index: pip's index URL; ``""`` for its default.
+        quiet: True to show pip's output only in an error.
 
     Raises:
-        UsageError: no such version can be asked for, or the folder cannot be written.
-        EnvironmentFailed: venv or pip failed, with what they said.
+        UsageError: the version is invalid, or the folder cannot be written.
+        EnvironmentFailed: venv or pip failed.
     """
     environment = find(version, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(environment.folder):
-            environment = _read(environment.folder)  # another process may have made it meanwhile
+        with _locked(environment.folder):
+            environment = _read(environment.folder)  # another process may have created it meanwhile
             if environment.whole and set(extra) <= set(environment.extra):
                 return environment
             return _install(environment, extra, index, quiet)
@@ -155,21 +155,21 @@ def make(
 
 def remove(one: Environment) -> None:
     """Remove an environment from the disk."""
-    with _alone(one.folder):
-        (one.folder / MARK).unlink(missing_ok=True)  # first: what is half removed is not whole
+    with _locked(one.folder):
+        (one.folder / MARK).unlink(missing_ok=True)  # first, so that a partial removal is not complete
         shutil.rmtree(one.folder)
-    _lock(one.folder).unlink(missing_ok=True)
+    _lock_path(one.folder).unlink(missing_ok=True)
 
 
 def _install(one: Environment, extra: Sequence[str], index: str, quiet: bool) -> Environment:
-    fresh = not one.whole
+    is_new = not one.whole
     wanted = tuple(dict.fromkeys((*one.extra, *extra)))
     try:
-        if fresh:
+        if is_new:
             shutil.rmtree(one.folder, ignore_errors=True)
             _run([sys.executable, "-m", "venv", str(one.folder)], f"venv could not make {one.folder}", quiet)
         exact = f"torch=={one.asked}" if one.asked.count(".") > 1 else f"torch=={one.asked}.*"
-        pin = exact if fresh else f"torch=={one.torch}"
+        pin = exact if is_new else f"torch=={one.torch}"
         pip = [
             str(one.python),
             "-m",
@@ -181,7 +181,7 @@ def _install(one: Environment, extra: Sequence[str], index: str, quiet: bool) ->
         ]
         pip += ["--index-url", index] if index else []
         what = " ".join((pin, *wanted))
-        _run([*pip, pin, *NEEDED, *wanted], f"pip could not install {what}", quiet)
+        _run([*pip, pin, *REQUIREMENTS, *wanted], f"pip could not install {what}", quiet)
         torch = _run(
             [str(one.python), "-c", "import importlib.metadata as m; print(m.version('torch'))"],
             f"the environment {one.folder} has no torch", True,
@@ -191,7 +191,7 @@ def _install(one: Environment, extra: Sequence[str], index: str, quiet: bool) ->
         part.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
         part.replace(one.folder / MARK)
     except BaseException:
-        if fresh:
+        if is_new:
             shutil.rmtree(one.folder, ignore_errors=True)
         raise
     return _read(one.folder)
@@ -199,7 +199,7 @@ def _install(one: Environment, extra: Sequence[str], index: str, quiet: bool) ->
 
 def _run(command: list[str], failed: str, quiet: bool) -> str:
     """Run a command and return its output on both streams; it goes to stderr too unless ``quiet``."""
-    # What the caller's Python is told by its variables is not meant for another one.
+    # Variables for the caller's Python must not affect another one.
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET")}
     own["PYTHONUNBUFFERED"] = "1"
     lines: list[str] = []
@@ -219,7 +219,7 @@ def _run(command: list[str], failed: str, quiet: bool) -> str:
 def _error_lines(output: Iterable[str]) -> str:
     lines = [line.strip() for line in output if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return "\n".join(errors or lines[-LAST:]) or "it printed nothing"
+    return "\n".join(errors or lines[-MAX_ERROR_LINES:]) or "it printed nothing"
 
 
 def _read(folder: Path) -> Environment:
@@ -231,14 +231,15 @@ def _read(folder: Path) -> Environment:
         return Environment(version, folder)
 
 
-def _lock(folder: Path) -> Path:
+def _lock_path(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.lock")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time makes or removes an environment; the system lets go when a process ends."""
-    with open(_lock(folder), "ab") as file:
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a file lock, so that one process at a time changes an environment; the system releases it when a process
+    ends."""
+    with open(_lock_path(folder), "ab") as file:
         if sys.platform == "win32":
             import msvcrt
 

@@ -1,4 +1,4 @@
-"""Times of each kernel of a call: the same code built once more, with a clock around each launch."""
+"""Times of each kernel of a call, from another build of the code with a clock around each launch."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .restoration import SavedState
 if TYPE_CHECKING:
     from .._torch.code.launch_times import GraphTimes, LaunchTimes
 
-WARM_UP = 3
-ROUNDS = (7, 200)
-"""The fewest and the most calls that are timed."""
+WARM_UP_CALLS = 3
+CALL_LIMITS = (7, 200)
+"""Minimum and maximum number of timed calls."""
 
 NOT_LAUNCHED = "no call launched it"
 NO_CLOCK = "its launch has no line of its own in the wrapper, where a clock could stand"
 
 Gradients = Callable[[Any], Callable[[Callable[[], Any]], Callable[[], Any]] | None]
-"""For a result, what makes of a call one that takes gradients as well; None where there are none."""
+"""Function that returns, for a result, a wrapper that adds its gradients to a call; None if it has none."""
 
 
 def check_device(kind: str) -> None:
-    """Raise ``UsageError`` for a device whose launches no clock of the host can time."""
+    """Raise ``UsageError`` for a device whose launches a host clock cannot time."""
     if kind.partition(":")[0] != "cpu":
         raise UsageError(
             f'by="kernel" times launches on a CPU, and the call is for {kind}: profile it with torch.profiler, and '
@@ -43,29 +43,29 @@ def check_device(kind: str) -> None:
 
 
 def kernel_times(call: Call, seconds: float, gradients: Gradients) -> Profile:
-    """Build a call once more, with a clock around each launch, and time its kernels for about ``seconds``."""
+    """Build a call again with a clock around each launch, and time its kernels for about ``seconds``."""
     from .._torch.code.launch_times import LaunchTimes
 
     times = LaunchTimes()
-    held = SavedState(call.fn, call.args, call.kwargs)
+    saved_state = SavedState(call.fn, call.args, call.kwargs)
     walls: list[float] = []
     eager: list[MeasuredEvents] = []
 
     def measure(outcome: Any, compiled: Any, plain: Any, switch: Any) -> None:
         outcome.result = None
-        held.reset()
+        saved_state.reset()
         with_gradients = gradients(compiled(*call.args, **call.kwargs))
-        mutates = held.changed()
-        held.reset()
-        ways = [lambda: compiled(*call.args, **call.kwargs), lambda: plain(*call.args, **call.kwargs)]
+        mutates = saved_state.changed()
+        saved_state.reset()
+        calls = [lambda: compiled(*call.args, **call.kwargs), lambda: plain(*call.args, **call.kwargs)]
         if with_gradients is not None:
-            ways = [with_gradients(way) for way in ways]
-        for _ in _rounds(ways[0], WARM_UP, 0.0, held, mutates):
+            calls = [with_gradients(run) for run in calls]
+        for _ in _rounds(calls[0], WARM_UP_CALLS, 0.0, saved_state, mutates):
             pass
         times.reset()
-        walls.extend(_rounds(ways[0], ROUNDS[1], seconds, held, mutates))
-        eager.extend(_operators(ways[1]))
-        held.reset()
+        walls.extend(_rounds(calls[0], CALL_LIMITS[1], seconds, saved_state, mutates))
+        eager.extend(_operators(calls[1]))
+        saved_state.reset()
 
     capture, outcome = perform(call, then=measure, launch_probe=times)
     outcome.result = None
@@ -75,31 +75,31 @@ def kernel_times(call: Call, seconds: float, gradients: Gradients) -> Profile:
         for code in compilation.stages
         if isinstance(code, Code)
     ]
-    held.reset()
+    saved_state.reset()
     source = f"a monotonic clock around each launch, whose own {times.cost * 1e9:.0f} ns are subtracted"
     return Profile(source, "cpu", tuple(graphs), operators=tuple(eager), calls=len(walls), seconds=sum(walls))
 
 
 def _rounds(
-    way: Callable[[], Any], most: int, seconds: float, held: SavedState, mutates: bool
+    run: Callable[[], Any], most: int, seconds: float, saved_state: SavedState, mutates: bool
 ) -> Iterator[float]:
-    """Call again and again, for about ``seconds``; return the wall time of each call."""
+    """Call repeatedly for about ``seconds``; yield the wall time of each call."""
     end = time.perf_counter() + seconds
     for number in range(most):
-        if seconds and number >= ROUNDS[0] and time.perf_counter() > end:
+        if seconds and number >= CALL_LIMITS[0] and time.perf_counter() > end:
             return
         begin = time.perf_counter()
-        way()
+        run()
         yield time.perf_counter() - begin
         if mutates:
-            held.reset()
+            saved_state.reset()
 
 
-def _operators(way: Callable[[], Any]) -> list[MeasuredEvents]:
-    """Return the operators of an eager call that no other operator calls, by torch's profiler."""
-    way()
+def _operators(run: Callable[[], Any]) -> list[MeasuredEvents]:
+    """Return the outermost operators of an eager call, by torch's profiler."""
+    run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        way()
+        run()
     seconds: dict[str, list[float]] = {}
     for event in profile.events():
         if event.cpu_parent is None and event.name.startswith("aten::"):

@@ -27,11 +27,11 @@ from ..record.kernel_values import (
     GraphValues,
     KernelValue,
 )
-from .agreement import DEFAULT, TOLERANCES, compare
+from .agreement import DEFAULT_TOLERANCE, TOLERANCES, compare
 from .distances import distances
 from .observation import perturb
 from .rounding import as_far
-from .trial import NUDGES
+from .trial import NUDGE_COUNT
 
 NOT_RUN = "no call ran the code that stores it"
 NO_CODE = "the code of its graph was not observed"
@@ -47,7 +47,7 @@ ELSEWHERE = (
 
 
 class KernelValues:
-    """The values of one compile of a call, compared as its kernels run (``probe``)."""
+    """Values at the kernels of one compiled call, compared by ``probe`` while the kernels run."""
 
     def __init__(self, device: torch.device | None = None) -> None:
         self.probe = LaunchValues(self._read, device)
@@ -65,7 +65,9 @@ class KernelValues:
     def _compared(self, sample: Sample) -> KernelValue:
         compiled, eager, wide = sample.compiled, sample.eager, sample.wide
         floating = eager.is_floating_point()
-        apart = distances(compiled, eager, wide, TOLERANCES.get(eager.dtype, DEFAULT), ulps=floating)
+        apart = distances(
+            compiled, eager, wide, TOLERANCES.get(eager.dtype, DEFAULT_TOLERANCE), ulps=floating
+        )
         check = compare(sample.value, compiled, eager, wide, known=apart)
         return KernelValue(
             sample.value,
@@ -87,7 +89,7 @@ class KernelValues:
         )
 
     def _outcome(self, sample: Sample, eager: float | None, compiled: float | None) -> str:
-        """Return the outcome for a value that differs by more than its tolerance."""
+        """Return the outcome for a value that differs beyond its tolerance."""
         if eager is not None and compiled is not None and compiled < eager:
             return NEARER
         reference = self.probe.references[sample.compile_id]
@@ -99,15 +101,15 @@ class KernelValues:
         if not off.isdisjoint(reference.above(sample.node)):
             return FOLLOWS
         if reference.of_targets(sample.node, SUMS):
-            with contextlib.suppress(Exception):  # an operator refuses a mode, in whatever way
+            with contextlib.suppress(Exception):  # an operator may not support the mode
                 again = sample.again(mode=SequentialSums())
                 if compare(sample.value, sample.compiled, again, sample.wide).ok:
                     return ROUNDING
         nudged = []
-        for seed in range(NUDGES):
-            with contextlib.suppress(Exception):  # an operator refuses other numbers, in whatever way
+        for seed in range(NUDGE_COUNT):
+            with contextlib.suppress(Exception):  # an operator may reject other numbers
                 nudged.append(sample.again(lambda tensors, seed=seed: perturb(tensors, seed)))
-                if as_far(sample.compiled, sample.eager, nudged):  # more of them allow no less
+                if as_far(sample.compiled, sample.eager, nudged):  # further runs can only widen the bound
                     return ROUNDING
         if reference.of_targets(sample.node, UNORDERED):
             with contextlib.suppress(Exception):
@@ -117,7 +119,7 @@ class KernelValues:
         return DIFFERS
 
     def graphs(self, capture: Record, not_run: Mapping[str, str] | None = None) -> tuple[GraphValues, ...]:
-        """Return all values, in program order; ``not_run`` has why the code of a graph was not run."""
+        """Return all values in program order; ``not_run`` maps graphs to the reason why their code did not run."""
         results = []
         for compilation in capture.compilations:
             reference = self.probe.references.get(compilation.id)
@@ -129,7 +131,7 @@ class KernelValues:
             names = reference.values
             if reference.differentiates and (compilation.id, "backward") not in self.probe.graphs:
                 names = self._of_forward(compilation.id)
-            stored = {node for of, node in self._rows if of == compilation.id}  # a part of a value, too
+            stored = {node for of, node in self._rows if of == compilation.id}  # includes parts of values
             names = sorted({*names, *stored}, key=reference.index.__getitem__)
             values = tuple(self._value(compilation.id, name, codes) for name in names)
             values = tuple(_with_reason(value, compilation.id, not_run or {}) for value in values)
@@ -137,7 +139,7 @@ class KernelValues:
         return tuple(results)
 
     def _of_forward(self, compile_id: str) -> list[str]:
-        """Return the values of a graph with a backward that are computed for the forward."""
+        """Return the values of a differentiable graph that its forward computes."""
         reference = self.probe.references[compile_id]
         graph = self.probe.graphs.get((compile_id, "forward"))
         needed = set(graph.lowered) if graph is not None else set()
@@ -175,7 +177,8 @@ class KernelValues:
         return KernelValue(name, IN_REGISTERS if name in left else REMOVED)
 
     def doubt(self, cause: RootCause | None, first: tuple[GraphValues, KernelValue] | None) -> str:
-        """Return how the first value that differs contradicts the cause; ``""`` if it does not, or neither is known."""
+        """Return how the first differing value contradicts the cause; ``""`` if it does not, or one of them is
+        unknown."""
         if cause is None or first is None:
             return ""
         graph, value = first
@@ -184,7 +187,7 @@ class KernelValues:
             return ABOVE.format(value.node)
         if one is None or not one.nodes or one.kind == OPERATOR:  # nodes of Dynamo's graph have other names
             return ""
-        if cause.kind == MEMORY:  # what is overwritten too early does not come from what overwrites it
+        if cause.kind == MEMORY:  # an overwritten value is not computed from its overwriter
             return ""
         above = one.compile_id == graph.compile_id
         if above and (known := self._is_above(graph.compile_id, one.nodes, value)) is not None:
@@ -192,7 +195,7 @@ class KernelValues:
         return "" if above else ELSEWHERE.format(value.node, one.name)
 
     def _is_above(self, compile_id: str, nodes: tuple[str, ...], first: KernelValue) -> bool | None:
-        """Return True if a value is one of some nodes, or computed from one; None if the graph has none of them."""
+        """Return True if a value is one of these nodes or computed from one; None if the graph has none of them."""
         reference = self.probe.references.get(compile_id)
         known = [node for node in nodes if reference is not None and node in reference.nodes]
         if reference is None or not known:
@@ -201,7 +204,7 @@ class KernelValues:
 
 
 def _with_reason(value: KernelValue, compile_id: str, not_run: Mapping[str, str]) -> KernelValue:
-    """Return a value that no run of its code stored with the reason why the code was not run."""
+    """Return the value, with the reason why its code did not run if there is one."""
     why = not_run.get(f"graph {compile_id} ({value.phase})", "")
     return dataclasses.replace(value, reason=why) if why and value.reason == NOT_RUN else value
 

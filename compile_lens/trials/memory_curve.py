@@ -22,7 +22,7 @@ from ..results.memory_curve import MemoryCurve
 from .verify import call_of
 
 BUDGETS = tuple(tenth / 10 for tenth in range(10, -1, -1))
-"""Budgets that are captured if none are given."""
+"""Default budgets: 1.0 to 0.0 in steps of 0.1."""
 
 
 @outside_dynamo
@@ -34,11 +34,12 @@ def memory_curve(
     kwargs: dict[str, Any] | None,
     named: dict[str, Any],
 ) -> MemoryCurve:
-    """Capture the call once with each budget: the partitioner decides anew what is saved and what is computed again.
-    The capture bears the curve from then on.
+    """Capture the call with each budget, by which the partitioner decides what to save and what to recompute. The curve
+    is also stored in ``capture``.
 
     Raises:
-        UsageError: a budget is no number from 0 to 1, the capture has no backward, or its function or an input is gone.
+        UsageError: a budget is not a number from 0 to 1, the capture has no backward, or its function or an input no
+            longer exists.
     """
     wanted = _checked(budgets)
     fn, args, keywords = call_of(capture, fn, args, {"kwargs": kwargs, **named}, "memory_curve")

@@ -16,7 +16,7 @@ from .copies import copied, leaf_of
 from .restoration import SavedState
 from .snapshot import (
     OWN_CLASSES,
-    PIECE,
+    PIECE_ELEMENTS,
     Snapshot,
     has_own_dispatch,
     is_wrapper,
@@ -25,26 +25,25 @@ from .snapshot import (
     version_of,
 )
 
-EXACT = 1_000_000
-"""Elements up to which it is worked out whether two views of one memory have an element in common."""
+MAX_EXACT_ELEMENTS = 1_000_000
+"""Maximum total elements of two views of one storage for an exact test if they overlap."""
 
 
 @dataclass
 class Observation:
-    """One call. Names say where a value was found; ``before`` and ``after`` are of what the call was given and
-    reaches.
+    """Effects of one call. Each name says where its value was found.
 
     Attributes:
-        results: tensors (``Snapshot``) and plain values of what was returned.
-        shapes: the containers of what was returned.
-        shapes_after: those of inputs, modules, closures and globals after the call.
-        after: the same of inputs, modules, closures and globals, where the call changed them; ``all_after`` has those
-            that it left as they were too.
-        unchanged: how many tensors of those it left as they were.
-        aliases: for each result, what it shares memory with, and how far from its start.
-        gradients: of the results, for every leaf that they depend on; ``None`` where it depends on nothing.
-        no_gradients: why they could not be taken.
-        drew: whether random numbers were drawn from torch's own generator.
+        results: tensors (``Snapshot``) and plain values that were returned.
+        shapes: containers that were returned.
+        shapes_after: containers in inputs, modules, closures and globals after the call.
+        after: values in inputs, modules, closures and globals that the call changed; ``all_after`` has the unchanged
+            ones too.
+        unchanged: number of those tensors that the call did not change.
+        aliases: for each result, the values that share its memory, with offsets in bytes.
+        gradients: gradient of the results for each leaf; None if they do not depend on it.
+        no_gradients: why gradients could not be taken.
+        drew: True if random numbers were drawn from torch's default CPU generator.
     """
 
     results: dict[str, Any] = field(default_factory=dict)
@@ -59,12 +58,12 @@ class Observation:
     drew: bool = False
 
     def later(self, name: str) -> Any:
-        """Return the object under ``name`` after the call; ``MISSING`` where there was none."""
+        """Return the object under ``name`` after the call; ``MISSING`` if there is none."""
         return self.after[name] if name in self.after else self.all_after.get(name, MISSING)
 
 
 MISSING = object()
-"""Stands for a value that is not there."""
+"""Marker of an absent value."""
 
 Caller = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -74,57 +73,62 @@ def observed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     backward: bool,
-    held: SavedState,
+    saved_state: SavedState,
     call: Caller | None = None,
     wide: bool = False,
     nudge: int | None = None,
 ) -> Observation:
-    """Make one call on copies, and put back what else it changed (``held`` is of the call itself, with its state).
+    """Make one call on copies, and restore other state that it changed from ``saved_state``, which was saved with
+    ``state=True``.
 
-    ``call`` makes it in another way than by calling ``fn``, which runs without a compiler, also where it was compiled
-    before; ``wide`` makes it in float64; ``nudge`` changes each number that it is given by one unit in the last place,
-    in directions that depend on it. Random numbers go on from where they are.
+    Without ``call``, ``fn`` runs without a compiler, even if it was compiled before; ``call`` makes the call in another
+    way. ``wide`` computes in float64. ``nudge`` is a seed: each input number is changed by one unit in the last place,
+    in a random direction. The random state is not reset.
     """
     from .._torch.graphs.double_precision import double_precision
     from .._torch.isolation import forced_eager
 
-    twin = copied(fn, args, kwargs, wide=wide)
+    copied_call = copied(fn, args, kwargs, wide=wide)
     precision = double_precision if wide else contextlib.nullcontext
     try:
-        before = _state(*twin)
+        before = _state(*copied_call)
         if nudge is not None:
             perturb([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
         firsts = {} if nudge is not None else _with_grads(_state(fn, args, kwargs))
-        kept = {
-            n: (Snapshot.of(x, held.first(firsts.get(n))), version_of(x))
+        first_state = {
+            n: (Snapshot.of(x, saved_state.first(firsts.get(n))), version_of(x))
             for n, x in _with_grads(before).items()
         }
         leaves = _leaf_names(before)
         random = torch.get_rng_state()
         if call is not None:
-            result = call(*twin)
+            result = call(*copied_call)
         else:
             with forced_eager(), precision():
-                result = twin[0](*twin[1], **twin[2])
-        seen = Observation(drew=not torch.equal(random, torch.get_rng_state()))
-        _look(seen, result, twin, before, kept, held)
+                result = copied_call[0](*copied_call[1], **copied_call[2])
+        observation = Observation(drew=not torch.equal(random, torch.get_rng_state()))
+        _record_effects(observation, result, copied_call, before, first_state, saved_state)
         if backward:
             with precision():
-                _take_gradients(seen, result, before, leaves, held)
-        later = seen.all_after  # what it left as it was stands in memory once, beside the originals
-        later |= {n: seen.after.get(n) or kept[n][0] for n, x in later.items() if isinstance(x, torch.Tensor)}
-        return seen
+                _take_gradients(observation, result, before, leaves, saved_state)
+        later = observation.all_after  # unchanged values share the first snapshot's memory
+        later |= {
+            n: observation.after.get(n) or first_state[n][0]
+            for n, x in later.items()
+            if isinstance(x, torch.Tensor)
+        }
+        return observation
     finally:
-        held.reset()
+        saved_state.reset()
 
 
 def perturb(tensors: list[torch.Tensor], seed: int) -> None:
-    """Change the numbers of tensors by one unit in the last place."""
+    """Change each number of tensors by one unit in the last place, up or down."""
     generator = torch.Generator().manual_seed(seed)
     for tensor in tensors:
         if not (tensor.is_floating_point() or tensor.is_complex()) or unreadable(tensor):
             continue
-        # A tensor that is expanded, of a class that lacks an operator, or of a type without arithmetic stays as it is.
+        # An expanded tensor, a class without these operators, and a dtype without arithmetic stay unchanged.
         with (
             contextlib.suppress(Exception),
             torch.inference_mode() if tensor.is_inference() else torch.no_grad(),
@@ -139,7 +143,7 @@ def perturb(tensors: list[torch.Tensor], seed: int) -> None:
 def _state(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: dict[str, values.Shape] | None = None
 ) -> dict[str, Any]:
-    """Return the objects that the call is given and reaches, by name."""
+    """Return the objects that the call receives or reaches, by name."""
     roots = [(f"input {i}", a) for i, a in enumerate(args)] + [(f"input {k}", v) for k, v in kwargs.items()]
     return dict(values.parts([*roots, ("", fn)], code=True, shapes=shapes))
 
@@ -158,35 +162,35 @@ def _changed(tensor: torch.Tensor, first: Snapshot, version: int) -> bool:
     return version_of(tensor) != version if same is None else not same
 
 
-def _look(
-    seen: Observation,
+def _record_effects(
+    observation: Observation,
     result: Any,
-    twin: Any,
+    copied_call: Any,
     before: dict[str, Any],
-    kept: dict[str, Any],
-    held: SavedState,
+    first_state: dict[str, Any],
+    saved_state: SavedState,
 ) -> None:
-    after = _state(twin[0], twin[1], twin[2], seen.shapes_after)
-    shared = _memories(before, after, held)
-    for name, value in values.parts([("result", result)], shapes=seen.shapes):
+    after = _state(copied_call[0], copied_call[1], copied_call[2], observation.shapes_after)
+    shared = _memories(before, after, saved_state)
+    for name, value in values.parts([("result", result)], shapes=observation.shapes):
         tensor = values.as_tensor(value)
         if tensor is not None:
             keep = not tensor.requires_grad and _is_alone(tensor, shared)
             value = Snapshot.of(tensor, keep=keep)
-        seen.results[name] = value
+        observation.results[name] = value
     for name, value in [*after.items(), *_grads(after)]:
         tensor = values.as_tensor(value)
         if tensor is None:
-            seen.all_after[name] = value
+            observation.all_after[name] = value
             first = before.get(name, MISSING)
             changed = first is MISSING or values.same_plain(value, first, 0.0, 0.0) is False
         else:
-            changed = name not in kept or _changed(tensor, *kept[name])
-            seen.unchanged += not changed and not kept[name][0].unreadable
-            seen.all_after[name] = tensor
+            changed = name not in first_state or _changed(tensor, *first_state[name])
+            observation.unchanged += not changed and not first_state[name][0].unreadable
+            observation.all_after[name] = tensor
         if changed:
-            seen.after[name] = value if tensor is None else Snapshot.of(tensor)
-    seen.aliases = aliases(
+            observation.after[name] = value if tensor is None else Snapshot.of(tensor)
+    observation.aliases = aliases(
         [(n, x) for n, x in values.named_tensors([("result", result)])],
         [(n, x) for n, x in after.items() if isinstance(x, torch.Tensor)],
     )
@@ -196,7 +200,7 @@ def _look(
 
 
 def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, str]:
-    """For each result what it shares elements with: inputs and state, and results before it."""
+    """Return, for each result, the inputs, state and earlier results with which it shares elements."""
     shared: dict[str, str] = {}
     by_memory: dict[int, list[tuple[str, torch.Tensor]]] = {}
     state, results = ([(n, settled(x)) for n, x in part] for part in (state, results))
@@ -221,15 +225,15 @@ def _memory(tensor: torch.Tensor) -> int | None:
     return (address(tensor) if tensor.numel() else 0) or None
 
 
-def _memories(before: dict[str, Any], after: dict[str, Any], held: SavedState) -> set[int | None]:
-    """Return the memory of all that a call reaches."""
-    tensors = [*before.values(), *after.values(), *held.tensors]
+def _memories(before: dict[str, Any], after: dict[str, Any], saved_state: SavedState) -> set[int | None]:
+    """Return the addresses of the storages that a call reaches."""
+    tensors = [*before.values(), *after.values(), *saved_state.tensors]
     return {_memory(x) for x in tensors if isinstance(x, torch.Tensor)}
 
 
 def _is_alone(tensor: torch.Tensor, shared: set[int | None]) -> bool:
-    """Return True if nothing that a call reaches has the memory of a tensor, so that no other call writes to it, and
-    the tensor is not a small part of that memory. A device may have memory that each call uses anew."""
+    """Return True if the tensor may be kept without a copy: it shares no storage with anything that a call reaches, and
+    fills at least half of its own. Only on the CPU; other devices may reuse memory between calls."""
     where = _memory(tensor)
     if where is None or where in shared or tensor.device.type != "cpu":
         return False
@@ -245,7 +249,7 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     (low, high), (low_2, high_2) = _extent(one), _extent(other)
     if high <= low_2 or high_2 <= low:
         return False
-    if one.element_size() != other.element_size() or one.numel() + other.numel() > EXACT:
+    if one.element_size() != other.element_size() or one.numel() + other.numel() > MAX_EXACT_ELEMENTS:
         return True
     size = max(high, high_2) // one.element_size()
     used = torch.zeros(size, dtype=torch.bool)
@@ -263,7 +267,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _leaf_names(state: dict[str, Any]) -> dict[int, str]:
-    """Return the names of tensors that autograd computed, by the leaf that has the gradient of each."""
+    """Return the names of copied non-leaf tensors, by the ``id`` of the leaf that receives the gradient of each."""
     tensors = [(n, x) for n, x in state.items() if isinstance(x, torch.Tensor)]
     bases = [(f"what {n} is a view of", x._base) for n, x in tensors if x._is_view() and x._base is not None]
     names: dict[int, str] = {}
@@ -274,22 +278,23 @@ def _leaf_names(state: dict[str, Any]) -> dict[int, str]:
 
 
 def _take_gradients(
-    seen: Observation,
+    observation: Observation,
     result: Any,
     before: dict[str, Any],
     leaf_names: dict[int, str],
-    held: SavedState,
+    saved_state: SavedState,
 ) -> None:
     from .._torch.ground.gradient_edges import gradient_edges
 
     changed = [
-        (n, seen.all_after[n])
-        for n in seen.after
-        if isinstance(seen.all_after.get(n), torch.Tensor) and seen.all_after[n].grad_fn is not None
+        (n, observation.all_after[n])
+        for n in observation.after
+        if isinstance(observation.all_after.get(n), torch.Tensor)
+        and observation.all_after[n].grad_fn is not None
     ]
     roots = {n: x for n, x in [*values.named_tensors([("result", result)]), *changed] if _differentiable(x)}
     names = dict(leaf_names)
-    for name, tensor in [*before.items(), *seen.all_after.items()]:
+    for name, tensor in [*before.items(), *observation.all_after.items()]:
         if isinstance(tensor, torch.Tensor):
             names.setdefault(id(tensor), name)
             if tensor._is_view() and tensor._base is not None:
@@ -298,19 +303,19 @@ def _take_gradients(
     if not edges:
         return
     try:
-        towards = [_direction(n, x) for n, x in roots.items()]
+        directions = [_direction(n, x) for n, x in roots.items()]
         gradients = torch.autograd.grad(
-            list(roots.values()), [edge for _, edge in edges], towards, allow_unused=True
+            list(roots.values()), [edge for _, edge in edges], directions, allow_unused=True
         )
-    except Exception as error:  # the graph is used up, or a derivative or an operator of a class is not there
-        seen.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
+    except Exception as error:  # a freed graph, or a missing derivative or operator
+        observation.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
     by_leaf: dict[int, torch.Tensor | None] = {}
     for (leaf, _), gradient in zip(edges, gradients):
         other = by_leaf.get(id(leaf))
         by_leaf[id(leaf)] = gradient if other is None else other if gradient is None else other + gradient
-    shared = _memories(before, seen.all_after, held)
-    seen.gradients = {
+    shared = _memories(before, observation.all_after, saved_state)
+    observation.gradients = {
         names[n]: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
         for n, x in sorted(by_leaf.items(), key=lambda p: names[p[0]])
     }
@@ -321,16 +326,16 @@ def _differentiable(tensor: torch.Tensor) -> bool:
 
 
 def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
-    """Return the direction to differentiate along: a different number for each element, since the sum of a softmax has
-    no gradient, and zero for none, which would hide a wrong gradient.
+    """Return the direction to differentiate along. Elements vary, since the plain sum of a softmax has no gradient;
+    none is zero, which would hide a wrong gradient.
 
-    They are exact in every type, so that a run in float64 has the same.
+    The numbers are exact in every dtype, so that a float64 run has the same ones.
     """
     if root.layout != torch.strided or type(settled(root)) not in OWN_CLASSES:
         return torch.ones_like(root)
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     direction = torch.empty(root.shape, dtype=root.dtype)
-    for part in direction.view(-1).split(PIECE):
+    for part in direction.view(-1).split(PIECE_ELEMENTS):
         eighths = torch.randint(-8, 8, part.shape, generator=generator, dtype=torch.float64)
         part.copy_(torch.where(eighths < 0, eighths, eighths + 1) / 8)
     if direction.stride() == root.stride() and root.device.type == "cpu":

@@ -1,4 +1,4 @@
-"""Settings of Inductor that may decide a value: how each is turned off, and what kind of transformation it steers."""
+"""Inductor settings that may affect values: how to turn each off, and which kind of transformation it controls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..record.divergence import FUSION, PASS
 
-OFF: dict[str, Any] = {
+OFF_VALUES: dict[str, Any] = {
     "pattern_matcher": False,
     "joint_graph_constant_folding": False,
     "use_pre_grad_passes": False,
@@ -38,9 +38,9 @@ OFF: dict[str, Any] = {
     "cpp.weight_prepack": False,
     "cpp.max_horizontal_fusion_size": 1,
 }
-"""Settings of Inductor that may decide a value, with the value that turns each off; those that this torch has."""
+"""Value that turns each setting off; this torch may lack some of them."""
 
-OF_SETTING = {
+KIND_OF_SETTING = {
     "pattern_matcher": PASS,
     "joint_graph_constant_folding": PASS,
     "use_pre_grad_passes": PASS,
@@ -50,7 +50,7 @@ OF_SETTING = {
     "epilogue_fusion": FUSION,
     "prologue_fusion": FUSION,
 }
-"""Kind of transformation that a setting turns off."""
+"""Kind of transformation that each setting turns off."""
 
-REUSE = ("inplace_buffers", "allow_buffer_reuse", "reinplace_inplaceable_ops")
-"""Settings that let a value take the memory of another, and the pass that does."""
+MEMORY_REUSE = ("inplace_buffers", "allow_buffer_reuse", "reinplace_inplaceable_ops")
+"""Settings that let a value reuse another's memory, and the pass that does so."""

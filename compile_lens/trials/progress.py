@@ -1,8 +1,7 @@
-"""Progress on stderr: what is being done and for how long, after a second of work; and a bar where it has steps.
+"""Progress on stderr: a line with the elapsed time after one second of work, or a bar for work in steps.
 
-And an interrupt (Ctrl-C) that holds, also where Python drops the exception that it raises: one that is raised while
-Python runs ``__del__`` or the callback of a weak reference is printed ("Exception ignored in …") and gone; the compiler
-runs many of them, and some code swallows whatever is raised.
+Also an interrupt (Ctrl-C) that is not lost. Python drops an exception raised in ``__del__`` or in a weak reference's
+callback ("Exception ignored in …"), of which the compiler runs many, and some code swallows all exceptions.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-PATIENCE = 1.0
-"""Seconds of work before anything is said."""
+QUIET_SECONDS = 1.0
+"""Seconds of work before anything is printed."""
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool = False, patience: float = PATIENCE) -> Iterator[None]:
-    """Say on stderr what is being done, if it takes longer than ``patience`` seconds. Never writes to stdout.
+def progress(what: str, *, quiet: bool = False, patience: float = QUIET_SECONDS) -> Iterator[None]:
+    """Print ``what`` is being done on stderr if it takes longer than ``patience`` seconds.
 
-    On a terminal the line counts the seconds and goes away at the end; in a log it is one line at the start
-    and one at the end. ``quiet`` says nothing.
+    On a terminal the line counts seconds and is removed at the end; in a log there is one line at the start and one at
+    the end. With ``quiet`` nothing is printed.
     """
     stream = sys.stderr
     if quiet or stream is None:
@@ -40,14 +39,14 @@ def progress(what: str, *, quiet: bool = False, patience: float = PATIENCE) -> I
         yield
     finally:
         done.set()
-        thread.join()  # nothing may be written after the work is over
+        thread.join()  # nothing may be written after the work
 
 
 @contextmanager
 def bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on stderr, plain ``tqdm`` (the notebook's own needs widgets). It goes away at the end.
+    """Show a progress bar on stderr, by plain ``tqdm`` (the notebook's needs widgets), and remove it at the end.
 
-    Yields ``tell(part, done, total)``. Nothing runs beside the work: the bar moves only when it is told.
+    Yields ``tell(part, done, total)``. There is no thread: the bar moves only on this call.
     """
     if quiet or sys.stderr is None:
         yield lambda part, done, total: None
@@ -64,11 +63,11 @@ def bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int],
 
 
 class _Quiet(tqdm):  # type: ignore[misc]  # tqdm is not typed here
-    monitor_interval = 0  # tqdm's own starts a thread that stays
+    monitor_interval = 0  # tqdm's default starts a permanent thread
 
 
 def watched() -> bool:
-    """Return True if somebody watches stderr: it is a terminal, or the program is a notebook's kernel."""
+    """Return True if stderr is a terminal, or the program is a notebook's kernel."""
     if sys.stderr is not None and sys.stderr.isatty():
         return True
     shell = sys.modules.get("IPython")
@@ -87,18 +86,18 @@ def _show_time(what: str, stream: TextIO, done: threading.Event, patience: float
         print(f"compile-lens: {text}: {time.monotonic() - begin:.1f} s", file=stream, flush=True)
         return
     with tqdm(desc=text, bar_format="{desc} ... {elapsed}", file=stream, leave=False) as bar:
-        bar.start_t -= time.monotonic() - begin  # count from the beginning of the work, not of the line
+        bar.start_t -= time.monotonic() - begin  # count from the start of the work, not of the line
         while not done.wait(0.5):
             bar.refresh()
 
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], None]]:
-    """Yields ``check()``, to be called between two pieces of work: it raises what an interrupt raised before.
+    """Yield ``check()``, to be called between two pieces of work: it raises again what an interrupt raised before.
 
-    The handler of SIGINT that is set is still what an interrupt calls, a handler of the user's too: what it raises is
-    noted on its way, and where it raises nothing, there is nothing to end for. It is set again afterwards. Outside
-    the main thread, and where interrupts are ignored or end the process, nothing is set: ``check()`` does nothing.
+    An interrupt still calls the current SIGINT handler, the user's own too; an exception that it raises is recorded.
+    The handler is restored afterwards. Outside the main thread, and if interrupts are ignored or end the process, no
+    handler is set and ``check()`` does nothing.
     """
     raised: list[BaseException] = []
 
@@ -123,5 +122,5 @@ def interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, noting)
         yield check
     finally:
-        if signal.getsignal(signal.SIGINT) is noting:  # else the program set one of its own meanwhile
+        if signal.getsignal(signal.SIGINT) is noting:  # otherwise the program has set its own
             signal.signal(signal.SIGINT, former)

@@ -1,4 +1,4 @@
-"""Runs of a program with each remedy that is a setting, and with all that helped. How it is run is the caller's."""
+"""Runs of a program with each remedy that is a setting, and with all that helped. The caller supplies the runner."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..record.missing import Missing
 from ..record.program import ProgramRecord
 from ..record.remedies import NEVER_IN_FORCE, SETTING, ProgramRemedies, Remedy, RemedyRun
 
-SHORTEST_LIMIT = 60.0
-"""Seconds that a run may take at least."""
+MIN_LIMIT_SECONDS = 60.0
+"""Lower bound of a run's time limit, in seconds."""
 
 LIMIT_FACTOR = 4
-"""Most time of a run, in runs without a remedy."""
+"""Time limit of a run as a multiple of the time without a remedy."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run.
+    """One run of the program.
 
     Attributes:
-        record: what was observed; ``None`` where ``failure`` says why there is none.
-        seconds: wall time that it took.
-        outcome: what is compared with that of another run.
-        failure: why it did not come to its end.
+        record: what was observed; None after a failure.
+        seconds: wall time.
+        outcome: result to compare with that of another run.
+        failure: why the run did not finish.
     """
 
     record: ProgramRecord | None
@@ -36,15 +36,16 @@ class Attempt:
 
 
 Launch = Callable[[tuple[Remedy, ...], float], Attempt]
-"""Runs the program with remedies, at most for so many seconds."""
+"""Function that runs the program with remedies, with a time limit in seconds."""
 
 Compare = Callable[[Attempt, Attempt, "Attempt | None"], "tuple[bool | None, str]"]
-"""Compares a run with the one without a remedy; the third is another one without, where there is one."""
+"""Function that compares the run without a remedy with another run; the third argument is a second run without a
+remedy, or None."""
 
 
 def time_limit(seconds: float | None, base: Attempt) -> float:
-    """Seconds that a run may take: those that were asked for, or by the run without a remedy."""
-    return max(SHORTEST_LIMIT, LIMIT_FACTOR * base.seconds) if seconds is None else seconds
+    """Return the time limit of a run in seconds: ``seconds`` if given, else by the duration of ``base``."""
+    return max(MIN_LIMIT_SECONDS, LIMIT_FACTOR * base.seconds) if seconds is None else seconds
 
 
 def tried(
@@ -56,13 +57,13 @@ def tried(
     seconds: float | None = None,
     tell: Callable[[str, int, int], None] = lambda what, number, total: None,
 ) -> ProgramRemedies:
-    """The runs with each remedy for the causes of ``program``, and with all that helped.
+    """Run the program with each remedy for its causes, and with all that helped; return the results.
 
     Args:
         base: the run without a remedy.
-        result: what ``compare`` compares, in words.
+        result: description of what ``compare`` compares.
         seconds: time limit of each run.
-        tell: is told each run before it begins, with its number and their number.
+        tell: called before each run with its remedies, its number and the total.
     """
     if base.record is None:
         return ProgramRemedies(count=1, result=result, missing=Missing("remedies", base.failure))
@@ -77,11 +78,11 @@ def tried(
         count += 1
         tell(", ".join(remedy.kind for remedy in of), count, len(to_try) + 2)
         one = launch(of, limit)
-        lost = _lost(one, of)
+        lost = _never_in_force(one, of)
         if one.record is None or lost:
             return RemedyRun(of, missing=Missing("run", one.failure or lost))
         agrees, words = compare(base, one, None)
-        if agrees is False:  # the program may differ from run to run by itself
+        if agrees is False:  # the program may vary between runs by itself
             if not again:
                 count += 1
                 again.append(launch((), limit))
@@ -99,8 +100,8 @@ def tried(
     return ProgramRemedies(before, runs, together, count, result)
 
 
-def _lost(one: Attempt, of: tuple[Remedy, ...]) -> str:
-    """Return why a run tried none of its remedies, as each was never in force; ``""`` where one was."""
+def _never_in_force(one: Attempt, of: tuple[Remedy, ...]) -> str:
+    """Return the reasons if none of a run's remedies was ever in force; ``""`` if one was."""
     missing = one.record.missing if one.record is not None else ()
     reasons = [
         m.reason for m in missing if m.stage.startswith(SETTING) and m.reason.startswith(NEVER_IN_FORCE)

@@ -1,4 +1,4 @@
-"""Values that depend on how numbers in between are rounded: eager and compiled code may both be right."""
+"""Values that depend on how intermediate numbers are rounded, so that eager and compiled code may both be right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from .._torch.ground import values
 from ..record.verification import ALIAS, ValueCheck
-from .agreement import AS_GOOD, DEFAULT, TOLERANCES, as_snapshot
+from .agreement import DEFAULT_TOLERANCE, EAGER_ERROR_FACTOR, TOLERANCES, as_snapshot
 from .distances import gap
 from .observation import Observation
 from .snapshot import Snapshot, dense, pieces, widest
@@ -22,8 +22,8 @@ ROUNDING = (
 def rounded(
     eager: Observation, compiled: Observation, nudged: list[Observation], failed: list[ValueCheck]
 ) -> set[str]:
-    """Return the names of ``failed`` comparisons in which compiled is no farther from eager than eager from itself on
-    inputs that differ by one unit in the last place (``nudged``)."""
+    """Return the names of ``failed`` checks where compiled differs from eager no more than eager does from itself on
+    inputs changed by one unit in the last place (``nudged``)."""
     mine, its = _values(compiled), _values(eager)
     others = [_values(n) for n in nudged]
     names = set()
@@ -44,7 +44,7 @@ def rounded(
 
 
 def _values(one: Observation) -> dict[str, Any]:
-    """Return tensors and plain values by the names of their comparisons."""
+    """Return tensors and plain values by the names of their checks."""
     gradients = {f"gradient of {n}": v for n, v in one.gradients.items()}
     later = {n: one.later(n) for n in one.all_after}
     flat: dict[str, Any] = {}
@@ -58,12 +58,12 @@ def _values(one: Observation) -> dict[str, Any]:
 
 
 def as_far(mine: Any, its: Any, others: list[Any]) -> bool:
-    """Return True if a value is no farther from eager's than others are that eager computed of inputs one unit in the
-    last place apart."""
+    """Return True if a value is no farther from eager's than ``others``, which eager computed from inputs one unit in
+    the last place apart."""
     if not isinstance(its, torch.Tensor):
         if isinstance(its, (float, complex)):
             gaps = [abs(o - its) for o in others if isinstance(o, (float, complex))]
-            return bool(gaps) and abs(mine - its) <= AS_GOOD * max(gaps)
+            return bool(gaps) and abs(mine - its) <= EAGER_ERROR_FACTOR * max(gaps)
         return any(type(o) is type(its) and values.same_plain(o, its, 0.0, 0.0) is False for o in others)
     tensors = [dense(o) for o in others if isinstance(o, torch.Tensor)]
     mine, its = dense(mine), dense(its)
@@ -74,8 +74,8 @@ def as_far(mine: Any, its: Any, others: list[Any]) -> bool:
         return False
     if not (its.is_floating_point() or its.is_complex()):
         moved = torch.stack([o != its for o in tensors]).any(0)
-        return int((mine != its).sum()) <= AS_GOOD * int(moved.sum())
-    rtol, atol = TOLERANCES.get(its.dtype, DEFAULT)
+        return int((mine != its).sum()) <= EAGER_ERROR_FACTOR * int(moved.sum())
+    rtol, atol = TOLERANCES.get(its.dtype, DEFAULT_TOLERANCE)
     beyond = differs = 0
     farthest = widest_spread = 0.0
     for part, want, *rest in pieces(mine, its, *tensors):
@@ -88,7 +88,7 @@ def as_far(mine: Any, its: Any, others: list[Any]) -> bool:
             widest_spread = max(widest_spread, most)
             torch.maximum(spread, other, out=spread)
         allowed = atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
-        beyond += int((apart > AS_GOOD * spread + allowed).sum())
+        beyond += int((apart > EAGER_ERROR_FACTOR * spread + allowed).sum())
         differs += int((apart > allowed).sum())
-    # A number that happens not to move in so few runs stands among others that do.
-    return beyond <= differs / 10 and farthest <= AS_GOOD * widest_spread
+    # Allow a few elements beyond: in so few runs a number may happen not to move.
+    return beyond <= differs / 10 and farthest <= EAGER_ERROR_FACTOR * widest_spread

@@ -1,4 +1,4 @@
-"""Figures of a switch that a capture does not hold: they are measured by calling the function."""
+"""Figures of a switch that are measured by calling the function, since a capture does not contain them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..measures.quantities import OF_ALL
 from ..record.figures import Figure
 from ..record.verification import ALIAS
 from ..results.capture import Capture
-from .switches import TAKEN, Switch
+from .switches import SHARED_ARGUMENTS, Switch
 
 LACKS = "this torch does not have it: "
-"""Begins the reason why a switch is not tried that the running torch lacks."""
+"""Start of the reason why a switch is not tried: the running torch lacks it."""
 
 
 class NotMeasured(LensError):
@@ -25,11 +25,11 @@ class NotMeasured(LensError):
 def run_figure(
     switch: Switch, base: Capture, changed: Capture, call: tuple[Any, Any, Any], options: dict[str, Any]
 ) -> tuple[float, float]:
-    """Return the figure ``switch.run`` without the switch and with it. ``call`` is the function and its arguments,
+    """Return the figure ``switch.run`` without the switch and with it. ``call`` is (function, args, kwargs);
     ``options`` are those of ``capture``.
 
     Raises:
-        NotMeasured: it is not known.
+        NotMeasured: the figure is not known.
     """
     if "calls" in options:
         raise NotMeasured("it is tried for one call, not for several")
@@ -38,13 +38,13 @@ def run_figure(
     own = OF_ALL["recompiles"](base)
     if not isinstance(own, Figure):
         raise NotMeasured(f"recompiles are not known: {own}")
-    given = {name: options[name] for name in (*TAKEN, "options") if options.get(name) is not None}
+    given = {name: options[name] for name in (*SHARED_ARGUMENTS, "options") if options.get(name) is not None}
     before, after = (_recompiles(call, given | more) for more in ({}, switch.compiling))
     return own + before, own + after
 
 
 def _disagreement(capture: Capture, fn: Any, args: Any, kwargs: Any) -> float:
-    """Return the largest difference between a compiled and an eager value of a call."""
+    """Return the largest absolute difference between compiled and eager values of a call."""
     verification = capture.verify(fn, *args, kwargs=kwargs)
     numbers = [check for check in verification.comparisons if check.kind != ALIAS]
     reasons = [
@@ -59,7 +59,7 @@ def _disagreement(capture: Capture, fn: Any, args: Any, kwargs: Any) -> float:
 
 
 def _recompiles(call: tuple[Any, Any, Any], options: dict[str, Any]) -> int:
-    """Return 1 if the first call of the compiled function is compiled again, or would be but for the limit."""
+    """Return 1 if the first call of the compiled function recompiles, or would but for the limit; else 0."""
     from .._torch.frames import shared_entries
 
     unknown = options.keys() - inspect.signature(torch.compile).parameters.keys()
@@ -68,7 +68,7 @@ def _recompiles(call: tuple[Any, Any, Any], options: dict[str, Any]) -> int:
     fn, args, kwargs = call
     try:
         outcome = shared_entries.first_call(fn, args, kwargs or {}, options)
-    except Exception as error:  # of the program's: code of its own may run before the function
+    except Exception as error:  # raised by the program
         raise NotMeasured(
             f"a call of the compiled function raises {type(error).__name__}: {error}"
         ) from error

@@ -1,5 +1,4 @@
-"""Values of tensors as they were, read without trust in the tensor: its memory may be freed, its class may lack any
-operator."""
+"""Snapshots of tensor values, read defensively: the memory may be freed, and the class may lack any operator."""
 
 from __future__ import annotations
 
@@ -15,22 +14,21 @@ from .._torch.ground.storage import settled
 
 OWN_CLASSES = (torch.Tensor, torch.nn.Parameter)
 
-PIECE = 2**15
-"""Elements that are compared at a time: in double precision they fit in a cache, and one thread computes with them."""
+PIECE_ELEMENTS = 2**15
+"""Elements compared at a time: few enough to fit a cache in double precision and to stay on one thread."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A tensor as it was, with values that nothing changes later.
+    """A tensor's properties and values at one moment.
 
     Attributes:
         kind: name of its class.
-        shape, dtype, device, layout, stride, requires_grad: as torch reports them; no strides where it has none.
-        parts: the plain tensors that hold its values, each with the path of attributes that leads to it (``""`` for a
-            tensor that is plain itself).
+        shape, dtype, device, layout, stride, requires_grad: as torch reports them; ``()`` for a layout without strides.
+        parts: the plain tensors with its values, each with its attribute path (``""`` for the tensor itself).
         unreadable: why the values could not be read; ``""`` if they could.
-        empty: True if there are none to read: its memory is freed, or it never had any.
-        nbytes: size of its storage; None for a tensor without one of its own.
+        empty: True if there are no values: the memory is freed, or never existed.
+        nbytes: size of its storage in bytes; None if it has no storage of its own.
     """
 
     kind: str
@@ -49,8 +47,8 @@ class Snapshot:
     def of(cls, tensor: torch.Tensor, values: Snapshot | None = None, keep: bool = False) -> Snapshot:
         """Return the snapshot of a tensor of any class.
 
-        ``values`` is a snapshot of a tensor that has the same numbers, perhaps in another type: they stand there once.
-        With ``keep`` the tensor's own memory is kept instead of a copy, for a tensor that nothing writes to any more.
+        ``values`` is a snapshot with perhaps the same numbers, whose memory is then shared. With ``keep`` the tensor's
+        memory is used without a copy, for a tensor that is no longer written to.
         """
         if values is not None and not (values.unreadable or unreadable(tensor)):
             shared = cls._of_parts(tensor, values.parts, "")
@@ -73,8 +71,8 @@ class Snapshot:
         )
 
     def is_of(self, tensor: torch.Tensor) -> bool | None:
-        """Return True if the tensor has these properties and these values, bit for bit except for NaNs; None if the
-        values cannot be compared."""
+        """Return True if the tensor has these properties and equal values (NaN equals NaN); None if the values cannot
+        be compared."""
         if _facts(tensor) != (self.shape, self.dtype, self.device, self.layout, self.stride):
             return False
         if storage_bytes(tensor) != self.nbytes or bool(unreadable(tensor)) != self.empty:
@@ -87,7 +85,7 @@ class Snapshot:
                 equal(now, first, widened=self.dtype != first.dtype)
                 for (_, now), (_, first) in zip(parts, self.parts)
             )
-        except Exception:  # a class that lacks an operator says so in its own way
+        except Exception:  # each unsupported feature raises its own exception type
             return None
 
 
@@ -99,7 +97,7 @@ def _copies(tensor: torch.Tensor, keep: bool = False) -> tuple[tuple[tuple[str, 
         with torch.inference_mode(tensor.is_inference()), torch.no_grad():
             parts = [(name, part.detach()) for name, part in plain_parts(tensor)]
             return tuple((name, part if keep else part.clone()) for name, part in parts), ""
-    except Exception as error:  # a class that lacks an operator says so in its own way
+    except Exception as error:  # each unsupported feature raises its own exception type
         return (), f"its values could not be read ({_one_line(error)})"
 
 
@@ -112,33 +110,33 @@ def _facts(
     tensor: torch.Tensor,
 ) -> tuple[tuple[int, ...], torch.dtype, torch.device, torch.layout, tuple[int, ...]]:
     try:
-        # The size of a ragged dimension is a name, another one in each copy.
+        # The size of a ragged dimension is a symbol that differs in each copy.
         shape = tuple(size if type(size) is int else -1 for size in tensor.shape)
-    except Exception:  # a nested tensor of torch's older kind
+    except Exception:  # a nested tensor with torch's older layout
         shape = ()
     return shape, tensor.dtype, tensor.device, tensor.layout, strides(tensor)
 
 
 def strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    """Return the strides of a tensor; none for a layout without them."""
+    """Return the strides of a tensor; ``()`` for a layout without strides."""
     if tensor.layout != torch.strided or tensor.is_nested:
         return ()
     return tuple(step if type(step) is int else -1 for step in tensor.stride())
 
 
 def has_own_dispatch(tensor: torch.Tensor) -> bool:
-    """Return True for a class that runs operators in Python: it may lack any, and may have no memory of its own."""
+    """Return True for a class that runs operators in Python; it may lack operators or its own memory."""
     own = getattr(type(tensor), "__torch_dispatch__", None)
     return type(tensor) not in OWN_CLASSES and own is not getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
 def is_wrapper(tensor: torch.Tensor) -> bool:
-    """Return True for a class that says which tensors it wraps."""
+    """Return True for a class that declares its inner tensors (``__tensor_flatten__``)."""
     return hasattr(type(tensor), "__tensor_flatten__")
 
 
 def wrapped(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors that a wrapper holds, by attribute."""
+    """Yield the inner tensors of a wrapper, each with its attribute path."""
     names, _ = tensor.__tensor_flatten__()
     for name in names:
         inner = getattr(tensor, name)
@@ -147,7 +145,7 @@ def wrapped(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def plain_parts(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
-    """Return the tensors that hold the values: no class of them answers in place of torch."""
+    """Return the plain tensors that hold the values, each with its attribute path."""
     tensor = settled(tensor)
     if is_wrapper(tensor):
         return [
@@ -164,7 +162,7 @@ def _as_plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def storage_bytes(tensor: torch.Tensor) -> int | None:
-    """Return the size of the tensor's own storage; None if it has none."""
+    """Return the size of the tensor's own storage in bytes; None if it has none."""
     if not _has_storage(tensor):
         return None
     return int(tensor.untyped_storage().nbytes())
@@ -182,7 +180,7 @@ def _has_storage(tensor: torch.Tensor) -> bool:
 def unreadable(tensor: torch.Tensor) -> str:
     """Return why an operator must not read this tensor; ``""`` if it may.
 
-    Torch checks neither: on memory that was freed (``untyped_storage().resize_(0)``) an operator ends the process.
+    Torch does not check this: an operator on freed memory (``untyped_storage().resize_(0)``) crashes the process.
     """
     if tensor.device.type == "meta":
         return "it is on device 'meta' and holds no data"
@@ -191,7 +189,7 @@ def unreadable(tensor: torch.Tensor) -> str:
     if is_wrapper(tensor):
         try:
             return next((r for _, inner in wrapped(tensor) if (r := unreadable(inner))), "")
-        except Exception:  # a class that takes itself apart in its own way
+        except Exception:  # a class may raise anything
             return ""
     if tensor.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
         return _freed_values(tensor)
@@ -221,8 +219,8 @@ def _needed_bytes(tensor: torch.Tensor) -> int:
 
 
 def equal(now: torch.Tensor, first: torch.Tensor, widened: bool = False) -> bool:
-    """Return True if two readable tensors hold the same values, bit for bit except for NaNs; with ``widened`` those of
-    a narrower type."""
+    """Return True if two readable tensors hold equal values (NaN equals NaN). With ``widened``, ``now`` may be the
+    double-precision version of ``first``."""
     if now.layout != first.layout or now.is_nested != first.is_nested:
         return False
     if now.dtype != first.dtype and not (widened and now.dtype == double(first.dtype)):
@@ -236,7 +234,7 @@ def equal(now: torch.Tensor, first: torch.Tensor, widened: bool = False) -> bool
         if not (now.is_floating_point() or now.is_complex()):
             return False
         return all(bool(alike(widest(a), widest(b)).all()) for a, b in pieces(now, first))
-    except (RuntimeError, TypeError):  # a dtype of few operators: its bytes
+    except (RuntimeError, TypeError):  # a dtype with few operators: compare bytes
         return bool(torch.equal(*(x.contiguous().view(torch.uint8) for x in (now, first))))
 
 
@@ -251,12 +249,12 @@ def dense(x: torch.Tensor) -> torch.Tensor:
 
 
 def alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return True for each element that is the same, or a NaN, in both."""
+    """Return a mask of the elements that are equal, or NaN, in both."""
     return (a == b) | (a.isnan() & b.isnan())
 
 
 def double(dtype: torch.dtype) -> torch.dtype:
-    """Return the type of double precision for a type."""
+    """Return the double-precision dtype for a dtype."""
     return torch.complex128 if dtype.is_complex else torch.float64
 
 
@@ -266,20 +264,20 @@ def widest(x: torch.Tensor) -> torch.Tensor:
 
 
 def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield the same parts of tensors of one shape, of at most ``PIECE`` elements, in the order of their elements."""
+    """Yield corresponding parts of tensors of one shape, at most ``PIECE_ELEMENTS`` elements each, in element order."""
     count, shape = tensors[0].numel(), tensors[0].shape
-    if count <= PIECE:
+    if count <= PIECE_ELEMENTS:
         yield tensors
         return
     dim = next(at for at, size in enumerate(shape) if size > 1)
-    step = max(1, PIECE * shape[dim] // count)
+    step = max(1, PIECE_ELEMENTS * shape[dim] // count)
     for start in range(0, shape[dim], step):
         size = min(step, shape[dim] - start)
         yield from pieces(*(x.narrow(dim, start, size) for x in tensors))
 
 
 def write(tensor: torch.Tensor, first: Snapshot) -> None:
-    """Give a tensor the values of a snapshot, and its storage the size that it had."""
+    """Restore a tensor's values and the size of its storage from a snapshot."""
     if first.nbytes is not None and _has_storage(tensor):
         storage = tensor.untyped_storage()
         if storage.nbytes() != first.nbytes:
@@ -305,11 +303,11 @@ def write(tensor: torch.Tensor, first: Snapshot) -> None:
 def _fill(tensor: torch.Tensor, values: torch.Tensor) -> None:
     if any(size > 1 and step == 0 for size, step in zip(values.shape, strides(tensor))):
         at = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
-        tensor[at].copy_(values[at])  # one row that stands many times
+        tensor[at].copy_(values[at])  # an expanded dimension: write it once
     else:
         tensor.copy_(values)
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """Return how often a tensor was written to; 0 for one of inference mode, which does not count."""
+    """Return a tensor's version counter; 0 for an inference tensor, which has none."""
     return 0 if tensor.is_inference() else tensor._version

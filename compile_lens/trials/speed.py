@@ -1,4 +1,4 @@
-"""Clocks of devices, and how fast this machine copies and multiplies: the roof under which its kernels run."""
+"""Device clocks, and this machine's copy bandwidth and matmul rate: the roofline of its kernels."""
 
 from __future__ import annotations
 
@@ -17,40 +17,39 @@ from ..errors import UsageError
 from ..record.benchmark import DeviceSpeed
 
 MEBIBYTE = 1 << 20
-COPIED = {"cpu": 64 * MEBIBYTE, "cuda": 1024 * MEBIBYTE, "mps": 256 * MEBIBYTE}
-"""Bytes of the tensor that is copied: far more than a cache holds."""
+COPY_BYTES = {"cpu": 64 * MEBIBYTE, "cuda": 1024 * MEBIBYTE, "mps": 256 * MEBIBYTE}
+"""Size of the copied tensor in bytes, by kind of device; far larger than a cache."""
 
-SIDES = {"cpu": 768, "cuda": 8192, "mps": 4096}
-"""Rows and columns of the matrices that are multiplied."""
+MATRIX_SIDES = {"cpu": 768, "cuda": 8192, "mps": 4096}
+"""Rows and columns of the multiplied matrices, by kind of device."""
 
 
 def measure_speed(
     device: str | torch.device = "cpu", dtype: str = "float32", seconds: float = 0.2
 ) -> DeviceSpeed:
-    """Measure the speed of ``device`` now: bandwidth of a large copy, and rate of a large matrix product.
+    """Measure the bandwidth of a large copy and the rate of a large matrix product on ``device``.
 
-    Each is repeated for about ``seconds`` (and at least three times), after a warm-up, and the fastest counts:
-    the figures are a roof, and what disturbs a machine only ever slows it down. The copy reads and writes
-    64 MiB on a CPU, 1 GiB on CUDA and 256 MiB on MPS; twice that much memory is used meanwhile. No seed of
-    the program's is touched. The rate of all other arithmetic is that of a product in ``float32``, which runs
-    on the same units; where TF32 is allowed it does not, and that rate is not known.
+    Each is repeated for about ``seconds`` (at least three times) after a warm-up, and the fastest counts: the figures
+    are upper bounds, and disturbances only slow a machine down. The copy reads and writes 64 MiB on a CPU, 1 GiB on
+    CUDA and 256 MiB on MPS, and uses twice that memory. Random state is not changed. The rate for other arithmetic is
+    that of a ``float32`` product, which uses the same units, except if TF32 is allowed; then that rate is unknown.
 
     Args:
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``.
-        dtype: the type of the matrices, such as ``"float32"`` or ``"bfloat16"``.
+        dtype: dtype of the matrices, such as ``"float32"`` or ``"bfloat16"``.
 
     Raises:
-        UsageError: there is no such device in the machine, or no such floating-point type.
+        UsageError: the machine has no such device, or there is no such floating-point dtype.
     """
     place = _device(device)
     kind = getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype) or not kind.is_floating_point:
         raise UsageError(f"{dtype!r} is no floating-point type; give one such as 'float32' or 'bfloat16'")
-    size, side = COPIED[place.type], SIDES[place.type]
+    size, side = COPY_BYTES[place.type], MATRIX_SIDES[place.type]
     with torch.no_grad():
         copy = _copies(size, place, seconds)
         multiply = _products(side, kind, place, seconds)
-        # A product in float32 runs on the units that do all other arithmetic, unless TF32 is allowed.
+        # A float32 product uses the same units as other arithmetic, unless TF32 is allowed.
         other = multiply if dtype == "float32" else _products(side, torch.float32, place, seconds)
     about = (
         f"the fastest of several copies of {size // MEBIBYTE} MiB and products of {side} × {side}, {dtype}"
@@ -81,19 +80,19 @@ def _device(device: str | torch.device) -> torch.device:
         place: torch.device | None = torch.device(device)
     except (RuntimeError, TypeError):  # torch's own message lists devices that have no clock here
         place = None
-    here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if place is None or not here.get(place.type, False):
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if place is None or not available.get(place.type, False):
         raise UsageError(
             f"device {device!r} cannot be measured here; what can be measured is cpu, cuda (cuda:1 is the second one) "
-            f"and mps, of which this machine has {_names(here)}"
+            f"and mps, of which this machine has {_names(available)}"
         )
     if place.type == "cuda" and place.index is not None and place.index >= torch.cuda.device_count():
         raise UsageError(f"there is no {place}; there are {torch.cuda.device_count()} CUDA devices")
     return place
 
 
-def _names(here: dict[str, bool]) -> str:
-    return ", ".join(name for name, there in here.items() if there)
+def _names(available: dict[str, bool]) -> str:
+    return ", ".join(name for name, there in available.items() if there)
 
 
 def _name(place: torch.device) -> str:
@@ -101,11 +100,11 @@ def _name(place: torch.device) -> str:
 
 
 def _fastest(run: Callable[[], object], place: torch.device, seconds: float) -> float:
-    """The least time of one run, in seconds of the device's own clock where it has one."""
-    run()  # the first one pays for pages, plans and clocks
+    """Return the shortest time of one run in seconds, by the device's clock if it has one."""
+    run()  # warm-up: page faults, plans, clock frequencies
     _wait(place)
-    best, begun, runs = float("inf"), time.perf_counter(), 0
-    while runs < 3 or time.perf_counter() - begun < seconds:
+    best, start, runs = float("inf"), time.perf_counter(), 0
+    while runs < 3 or time.perf_counter() - start < seconds:
         best = min(best, _once(run, place))
         runs += 1
     return best
@@ -134,13 +133,13 @@ def _wait(place: torch.device) -> None:
 
 
 def _none(call: Callable[[], Any]) -> None:
-    """Nothing is known of the kernels of a call."""
+    """Return None: the kernels of a call are not counted."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """``time(call, count)`` is the time of one call in seconds, the mean of ``count`` calls one after another;
-    ``kernels(call)`` are those that one call starts on the device, ``None`` where they are not seen."""
+    """A clock. ``time(call, count)`` returns the mean time of ``count`` successive calls, in seconds; ``kernels(call)``
+    the number of kernels that one call launches, None if unknown."""
 
     name: str
     time: Callable[[Callable[[], Any], int], float]
@@ -148,14 +147,14 @@ class Clock:
 
 
 def clock_of(device: str) -> Clock:
-    """The clock for a device type (``"cpu"``, ``"cuda"``, ``"mps"``, …)."""
+    """Return the clock for a kind of device (``"cpu"``, ``"cuda"``, ``"mps"``, …)."""
     if device == "cuda":
         return Clock("CUDA events", _by_events(torch.cuda), profiled)
     if device == "mps":
         return Clock("Metal events (torch.mps)", _by_events(torch.mps, torch.mps.event.Event))
     if device == "cpu":
         return Clock("monotonic clock", _by_wall)
-    return Clock(f"monotonic clock, {device} synchronised before and after", _by_wall_in_step)
+    return Clock(f"monotonic clock, {device} synchronised before and after", _by_synchronized_wall)
 
 
 def _by_wall(call: Callable[[], Any], count: int) -> float:
@@ -166,7 +165,7 @@ def _by_wall(call: Callable[[], Any], count: int) -> float:
     return (time.perf_counter() - begin) / count
 
 
-def _by_wall_in_step(call: Callable[[], Any], count: int) -> float:
+def _by_synchronized_wall(call: Callable[[], Any], count: int) -> float:
     torch.accelerator.synchronize()
     begin = time.perf_counter()
     for _ in itertools.repeat(None, count):
@@ -181,7 +180,7 @@ def _by_events(device: Any, event: Any = None) -> Callable[[Callable[[], Any], i
     def measure(call: Callable[[], Any], count: int) -> float:
         calls = itertools.repeat(None, count)
         start, end = make(enable_timing=True), make(enable_timing=True)
-        device.synchronize()  # nothing of the call before may still run
+        device.synchronize()  # wait for earlier work
         start.record()
         for _ in calls:
             call()
@@ -193,10 +192,9 @@ def _by_events(device: Any, event: Any = None) -> Callable[[Callable[[], Any], i
 
 
 def profiled(call: Callable[[], Any]) -> int | None:
-    """The kernels that one call starts on an NVIDIA GPU, by torch's profiler; ``None`` in a machine without one.
+    """Return the number of kernels that one call launches on an NVIDIA GPU, by torch's profiler; None without a GPU.
 
-    Copies and fills by the driver are no kernels. The call runs twice: once so that nothing is set up in the
-    call that counts.
+    The driver's copies and fills are not counted. The call runs twice, the first time as a warm-up.
     """
     if not torch.cuda.is_available():
         return None

@@ -1,6 +1,5 @@
-"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, and when they cannot.
-
-And the code that turns one in a program.
+"""Switches of Inductor and ``torch.compile`` that may change launches or bytes, when they cannot, and the code that
+sets one.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ from ..views.words.quantities import plural
 
 @dataclass(frozen=True)
 class Switch:
-    """One setting: options of Inductor's, arguments of ``capture``, settings of the partitioner, or arguments of
-    ``torch.compile`` that ``capture`` has not; what it does, and why it cannot matter.
+    """One setting: Inductor options, arguments of ``capture``, partitioner settings, or arguments of ``torch.compile``
+    that ``capture`` lacks (``compiling``); and its effect.
 
-    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may. ``run`` is
-    a figure that is measured for this switch alone, in a run: it is in no pair. ``parts`` are the names of those that
-    were ``merged``.
+    ``idle`` returns why the switch changes nothing for a capture's contents; ``""`` if it may. ``run`` names a figure
+    that is measured by a run, for this switch alone and not in pairs. ``parts`` are the names of ``merged`` switches.
     """
 
     name: str
@@ -85,8 +83,8 @@ class CaptureContents:
         self.reasons = {d.reason for d in capture.decisions if not d.fused}
         self.buffers = {entry.reason for c in capture.compilations for entry in c.lowered}
         self.recompiled = bool(capture.recompiles)
-        kept = OF_ALL["saved"](capture)
-        self.kept = not isinstance(kept, Figure) or int(kept) > 0
+        saved = OF_ALL["saved"](capture)
+        self.saves_values = not isinstance(saved, Figure) or int(saved) > 0
         self.backward = any("backward" in c.phases for c in capture.compilations)
 
     def has(self, *names: str) -> bool:
@@ -98,7 +96,7 @@ def _no_reduction(contents: CaptureContents) -> str:
     return "" if any(n.kind == "reduction" for n in contents.loops) else "nothing reduces"
 
 
-def _alone(contents: CaptureContents) -> str:
+def _single_group(contents: CaptureContents) -> str:
     return "" if contents.groups > 1 else "there is no more than one group: nothing is left to fuse"
 
 
@@ -131,9 +129,9 @@ def _all_inlined(contents: CaptureContents) -> str:
 def _few_loops(contents: CaptureContents) -> str:
     return (
         ""
-        if len(contents.loops) > FUSED
+        if len(contents.loops) > MAX_FUSED_LOOPS
         else f"there {'is' if len(contents.loops) == 1 else 'are'} {plural(len(contents.loops), 'loop')}, and one "
-        f"kernel may hold {FUSED}"
+        f"kernel may hold {MAX_FUSED_LOOPS}"
     )
 
 
@@ -141,26 +139,28 @@ def _not_compiled_again(contents: CaptureContents) -> str:
     return "" if contents.recompiled else "nothing was compiled again for another size"
 
 
-def _nothing_kept(contents: CaptureContents) -> str:
+def _nothing_saved(contents: CaptureContents) -> str:
     if not contents.backward:
         return "there is no backward to save anything for"
-    return "" if contents.kept else "nothing is saved for the backward but what the function was given"
+    return (
+        "" if contents.saves_values else "nothing is saved for the backward but what the function was given"
+    )
 
 
 def _no_half(contents: CaptureContents) -> str:
     return "" if contents.dtypes & {"float16", "bfloat16"} else "nothing is computed in float16 or bfloat16"
 
 
-def _no_kernel_of_the_users(contents: CaptureContents) -> str:
+def _no_user_kernel(contents: CaptureContents) -> str:
     return "" if contents.has("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional") or any(
         "triton_kernel_wrapper" in op for op in contents.operators
     ) else "no Triton kernel of your own is called"  # fmt: skip
 
 
-FUSED = 64
-"""Loops that one kernel holds by default (``max_fusion_size``)."""
+MAX_FUSED_LOOPS = 64
+"""Maximum number of loops in one kernel by default (``max_fusion_size``)."""
 
-_OF_WHAT = "of what the backward needs is saved, and the rest computed again"
+_SAVED_SHARE = "of what the backward needs is saved, and the rest computed again"
 
 SWITCHES = (
     Switch(
@@ -169,13 +169,13 @@ SWITCHES = (
     ),
     Switch(
         "combo_kernels", "kernels that do not wait for each other share one launch; each still reads for itself",
-        {"combo_kernels": True}, idle=_gpu(_alone),
+        {"combo_kernels": True}, idle=_gpu(_single_group),
     ),
     Switch(
         "score_fusion_memory_threshold", "loops fuse however few bytes they share",
-        {"score_fusion_memory_threshold": 0}, idle=_alone,
+        {"score_fusion_memory_threshold": 0}, idle=_single_group,
     ),
-    Switch("aggressive_fusion", "loops fuse that share no data", {"aggressive_fusion": True}, idle=_alone),
+    Switch("aggressive_fusion", "loops fuse that share no data", {"aggressive_fusion": True}, idle=_single_group),
     Switch(
         "max_fusion_size", "one kernel may hold more loops", {"max_fusion_size": 512}, idle=_few_loops,
     ),
@@ -209,7 +209,7 @@ SWITCHES = (
     ),
     Switch(
         "epilogue_fusion_user_defined_triton_kernel", "what follows a Triton kernel of your own is added to it",
-        {"epilogue_fusion_user_defined_triton_kernel": True}, idle=_gpu(_no_kernel_of_the_users),
+        {"epilogue_fusion_user_defined_triton_kernel": True}, idle=_gpu(_no_user_kernel),
     ),
     Switch(
         "cpp.fallback_scatter_reduce_sum", "a scattered sum is generated, in place of a library call",
@@ -217,18 +217,18 @@ SWITCHES = (
     ),
     Switch(
         "cpp.max_horizontal_fusion_size", "more independent loops share a loop nest",
-        {"cpp.max_horizontal_fusion_size": 64}, idle=_cpu(_alone),
+        {"cpp.max_horizontal_fusion_size": 64}, idle=_cpu(_single_group),
     ),
     Switch(
         "reorder_for_peak_memory", "kernels run in the order of the program, not in that of the least memory",
-        {"reorder_for_peak_memory": False}, idle=_alone,
+        {"reorder_for_peak_memory": False}, idle=_single_group,
     ),
     *(
-        Switch(name, saved, partitioner={"activation_memory_budget": budget}, idle=_nothing_kept)
+        Switch(name, saved, partitioner={"activation_memory_budget": budget}, idle=_nothing_saved)
         for name, budget, saved in (
-            ("activation_memory_budget=0.75", 0.75, f"at most three quarters {_OF_WHAT}"),
-            ("activation_memory_budget", 0.5, f"at most half {_OF_WHAT}"),
-            ("activation_memory_budget=0.25", 0.25, f"at most a quarter {_OF_WHAT}"),
+            ("activation_memory_budget=0.75", 0.75, f"at most three quarters {_SAVED_SHARE}"),
+            ("activation_memory_budget", 0.5, f"at most half {_SAVED_SHARE}"),
+            ("activation_memory_budget=0.25", 0.25, f"at most a quarter {_SAVED_SHARE}"),
             ("activation_memory_budget=0", 0.0, "only inputs are saved, and all that is needed computed again"),
         )
     ),
@@ -246,11 +246,12 @@ SWITCHES = (
         compiling={"isolate_recompiles": True}, run="recompiles",
     ),
 )  # fmt: skip
-"""Each is a change of the default: what is not listed changes neither launches nor bytes, or breaks code."""
+"""Switches that change a default. Settings that affect neither launches nor bytes, or break code, are left out."""
 
 
 def only_run(contents: CaptureContents) -> tuple[tuple[str, str], ...]:
-    """Return the questions that only a run can answer, and why; max-autotune too where it has no choice."""
+    """Return the settings whose effect only a run shows, each with the reason; max-autotune even if it has no
+    choice."""
     graphs = (
         "it replays the launches that there are as one CUDA graph, which saves the time between them: "
         'benchmark(f, x, mode="reduce-overhead") times it'
@@ -266,7 +267,7 @@ def only_run(contents: CaptureContents) -> tuple[tuple[str, str], ...]:
 
 
 def _tf32(contents: CaptureContents) -> bool:
-    """Return True if a float32 product or convolution may be computed in lower precision: not on GPUs before sm_80."""
+    """Return True if a float32 product or convolution may use lower precision, which GPUs before sm_80 lack."""
     major = contents.model.figure("major") if contents.model is not None else None
     old = contents.device == "cuda" and isinstance(major, int) and major < 8
     return (
@@ -308,7 +309,7 @@ _VECTORS = (
 
 
 def merged(some: Iterable[Switch]) -> Switch:
-    """Several switches as one."""
+    """Return several switches as one."""
     every = tuple(some)
     return Switch(
         " + ".join(s.name for s in every),
@@ -321,15 +322,15 @@ def merged(some: Iterable[Switch]) -> Switch:
     )
 
 
-TAKEN = ("dynamic", "mode", "fullgraph")
-"""Arguments that ``torch.compile`` shares with ``capture``, beside ``options``."""
+SHARED_ARGUMENTS = ("dynamic", "mode", "fullgraph")
+"""Arguments that ``torch.compile`` shares with ``capture``, in addition to ``options``."""
 
 
 def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
-    """Return the code that compiles ``fn`` with a switch turned, and with the options given to ``capture``.
+    """Return the code that compiles ``fn`` with a switch and with the options given to ``capture``.
 
-    The last line is the call, on one line. A value among Inductor's options that cannot be written as a literal, such
-    as a pass, stands in a name, ``options``: what was given.
+    The last line is the call. If an Inductor option is not a literal, such as a pass, the code refers to the given
+    options as ``options``.
     """
     lines = []
     if switch.partitioner:
@@ -339,7 +340,7 @@ def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
     own = dict(given.get("options") or {})
     if own or switch.options:
         parts.append(f"options={_options(own, switch.options)}")
-    more = {name: given[name] for name in TAKEN if given.get(name) not in (None, False)}
+    more = {name: given[name] for name in SHARED_ARGUMENTS if given.get(name) not in (None, False)}
     if given.get("dynamic") is False:
         more["dynamic"] = False
     parts += [
@@ -349,7 +350,7 @@ def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
 
 
 def _name(fn: Any) -> str:
-    """Return the name of a function in its source, or one for a function that has none."""
+    """Return the name of a function in its source; ``model`` for a module, ``f`` if there is no name."""
     name = getattr(fn, "__name__", "")
     if isinstance(fn, torch.nn.Module):
         return "model"

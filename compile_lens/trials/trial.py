@@ -1,4 +1,4 @@
-"""One call made in several ways, each on copies of the same: does each do what eager PyTorch does?"""
+"""One call made in several ways on copies of the same inputs, each compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .observation import Observation, observed
 from .restoration import SavedState
 from .rounding import ROUNDING, rounded
 
-SAME_NUMBERS = (
+EAGER_RANDOM = (
     "random numbers: compared with code that draws eager's (Inductor's fallback_random), from the same state"
 )
 
 
-OTHER_NUMBERS = (
+OTHER_RANDOM = (
     "the function draws random numbers, and compiled code cannot be made to draw eager's ({reason}): compared is what "
     "does not depend on them, and the type, shape and strides of what does"
 )
 
 
-UNINITIALISED = (
+UNINITIALIZED = (
     "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: compared is "
     "what does not depend on them, and the type, shape and strides of what does"
 )
@@ -41,30 +41,30 @@ TIES = (
     "it depends on which of equal elements comes first, which torch does not promise (sort without stable=True, topk, "
     "median): eager PyTorch gives something else in another order"
 )
-"""Reason why numbers were not compared."""
+"""Reason why numbers that depend on the order of equal elements were not compared."""
 
 
 RAISED = "torch.compile raised {where}, eager PyTorch did not: {type}: {message}"
-"""Reason why a call that eager PyTorch makes was not compared."""
+"""Reason why a call that succeeds in eager PyTorch was not compared."""
 
 
 NOT_RUNNABLE = ("BuildError", "NotLaunched")
-"""Errors of compile_lens about code that cannot be built or run here; their message is the reason."""
+"""Exception names for code that cannot be built or run here; their message is the reason."""
 
 
 def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a program that ran eagerly on both sides, so that the comparison covers none of them."""
+    """Return the functions that ran eagerly on both sides, which the comparison does not cover."""
     return tuple(dict.fromkeys((s.function, f"{s.kind}, eager on both sides") for s in built.skipped))
 
 
-NUDGES = 4
-"""Calls of eager on inputs that differ by one unit in the last place, to see what depends on rounding."""
+NUDGE_COUNT = 4
+"""Number of eager calls on inputs changed by one unit in the last place, to find values that depend on rounding."""
 
 
 class Trial:
-    """A call that is made in several ways, each on copies of the same, to see whether they do the same.
+    """A call that is made in several ways on copies of the same inputs, to compare their effects.
 
-    ``eager`` makes the call with eager PyTorch, where that is not to call the function.
+    ``eager`` makes the reference call; None to call the function itself.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class Trial:
         self.call = (fn, args, kwargs)
         self._eager = eager
         self.backward = backward
-        self.held = SavedState(fn, args, kwargs, state=True)
+        self.saved_state = SavedState(fn, args, kwargs, state=True)
         try:
             self.eager = self._observed()
         except LensError:
             raise
-        except Exception as error:  # whatever the function raises for these inputs
+        except Exception as error:  # the function may raise anything
             raise UsageError(
                 f"{name_of(fn)} raised {type(error).__name__} without a compiler, so that there is nothing to compare "
                 f"with: {error}. Pass the inputs that it takes: capture.verify(f, x)"
@@ -94,8 +94,8 @@ class Trial:
         self.unwritten = unwritten
 
     def against(self, compiled: Any) -> Verification:
-        """Return the comparison with another way to make the call. If that raises where eager does not, or cannot be
-        built, there is none, with the reason."""
+        """Return the comparison of ``compiled`` with eager. If it raises where eager does not, or cannot be built, the
+        result has no checks but the reason."""
         try:
             return self._against(compiled)
         except CaptureError as error:
@@ -113,15 +113,17 @@ class Trial:
     def _against(self, compiled: Any) -> Verification:
         from .._torch.isolation import eager_random_numbers
 
-        apart = self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        uninitialized = (
+            self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        )
         if not self.random:
             outcome = self._compared(compiled, reference=True)
-            return self._verification(outcome, apart)
+            return self._verification(outcome, uninitialized)
         try:
             with eager_random_numbers():
                 outcome = self._compared(compiled)
-            return self._verification(outcome, apart, note=SAME_NUMBERS)
-        except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
+            return self._verification(outcome, uninitialized, note=EAGER_RANDOM)
+        except CaptureError as error:  # not all operators support eager's random numbers
             failure = error.capture.failure
             if failure is None or failure.type == "BuildError":
                 raise
@@ -129,18 +131,18 @@ class Trial:
         drawn = self._disagreements(self.eager, self._observed(seed=1))
         outcome = compared(self.eager, self._observed(call=compiled))
         _without(drawn, outcome, "the numbers")
-        return self._verification(outcome, apart, random=OTHER_NUMBERS.format(reason=reason))
+        return self._verification(outcome, uninitialized, random=OTHER_RANDOM.format(reason=reason))
 
     def _compared(self, compiled: Any, reference: bool = False) -> Agreement:
-        """Return the comparison, without numbers that differ because of rounding or the order of equal elements
-        alone; with ``reference`` beside the call in float64. What agrees with eager's sums in another order agrees."""
+        """Return the comparison; numbers that differ only by rounding or by the order of equal elements are set aside.
+        Values that agree with eager after a change of its summation order pass. ``reference`` adds a float64 run."""
         observation = self._observed(call=compiled)
-        # Only now: beside the compiled call, and the graphs that run with it, this would be one more in memory.
+        # The float64 run comes last, to keep it out of memory during the compiled call.
         outcome = compared(self.eager, observation, self._reference if reference else None)
         failed = [c for c in outcome.checks if not c.ok]
         if failed:
-            outcome.set_aside({c.name: TIES for c in failed if c.name in self._of_ties})
-            failed = [c for c in failed if c.name not in self._of_ties]
+            outcome.set_aside({c.name: TIES for c in failed if c.name in self._tie_dependent})
+            failed = [c for c in failed if c.name not in self._tie_dependent]
         if failed and self._in_sequence is not None:
             again = compared(self._in_sequence, observation, self._reference if reference else None)
             agree = {(c.kind, c.name) for c in again.checks if c.ok and c.has_numbers}
@@ -151,31 +153,32 @@ class Trial:
             outcome.set_aside(dict.fromkeys(names, ROUNDING), problems=True)
         return outcome
 
-    def does_as(self, other: Trial) -> bool | None:
-        """Return True if eager PyTorch does the same in this trial as in another; None where they differ only in what
-        depends on random numbers or uninitialized memory."""
+    def agrees_with(self, other: Trial) -> bool | None:
+        """Return True if the eager calls of two trials agree; None if they differ only in values that depend on random
+        numbers or uninitialized memory."""
         outcome = compared(self.eager, other.eager, self._reference)
         if outcome.ok:
             return True
-        apart = self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        uninitialized = (
+            self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        )
         if self.random:
-            apart |= self._disagreements(self.eager, self._observed(seed=1))
-        _without(apart, outcome, "")
+            uninitialized |= self._disagreements(self.eager, self._observed(seed=1))
+        _without(uninitialized, outcome, "")
         return None if outcome.ok else False
 
     def _verification(
-        self, outcome: Agreement, apart: dict[str, ValueCheck], note: str = "", random: str = ""
+        self, outcome: Agreement, uninitialized: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:
-        """Return the comparisons, without the values of those in ``apart``, which depend on uninitialized
-        memory."""
-        _without(apart, outcome, "unwritten memory")
+        """Return the verification, without the values of the checks in ``uninitialized``."""
+        _without(uninitialized, outcome, "unwritten memory")
         return Verification(
             tuple(outcome.checks),
             None,
             "; ".join(filter(None, (note, self._note()))),
             tuple(outcome.not_run),
             random=random,
-            uninitialized=UNINITIALISED if apart else "",
+            uninitialized=UNINITIALIZED if uninitialized else "",
             not_compared=tuple(outcome.not_compared),
         )
 
@@ -194,21 +197,21 @@ class Trial:
         with random_state(), filled, mode or nothing:
             if seed is not None:
                 torch.manual_seed(torch.initial_seed() + seed)
-            return observed(*self.call, self.backward, self.held, **{"call": self._eager, **how})
+            return observed(*self.call, self.backward, self.saved_state, **{"call": self._eager, **how})
 
     @functools.cached_property
     def _reference(self) -> Observation | None:
-        """The call in float64, or None where it does not run there."""
+        """The call in float64; None if it fails."""
         return self._optional(wide=True)
 
     @functools.cached_property
-    def _of_ties(self) -> frozenset[str]:
-        """Names of values that depend on the order of equal elements: eager gives something else in another order."""
+    def _tie_dependent(self) -> frozenset[str]:
+        """Names of values that change in eager PyTorch with the order of equal elements."""
         from .._torch.graphs.tie_order import Ties
 
         last, first = Ties(last=True), Ties(last=False)
         others = self._optional(mode=last)
-        # Under a mode the call may go another way for a reason that has nothing to do with ties.
+        # A dispatch mode alone may change the result, so both runs use one.
         usual = self._optional(mode=first) if others is not None and last.count else None
         if others is None or usual is None or first.count != last.count:
             return frozenset()
@@ -216,18 +219,18 @@ class Trial:
 
     @functools.cached_property
     def _in_sequence(self) -> Observation | None:
-        """The call of eager with its sums in another order."""
+        """The eager call with sums in sequential order; None if it fails."""
         from .._torch.graphs.sum_order import SequentialSums
 
         return self._optional(mode=SequentialSums())
 
     @functools.cached_property
     def _nudged(self) -> list[Observation]:
-        """Calls of eager on inputs that differ by one unit in the last place."""
-        return [n for seed in range(NUDGES) if (n := self._optional(nudge=seed)) is not None]
+        """Eager calls on inputs changed by one unit in the last place."""
+        return [n for seed in range(NUDGE_COUNT) if (n := self._optional(nudge=seed)) is not None]
 
     def _optional(self, **how: Any) -> Observation | None:
-        with contextlib.suppress(Exception):  # the function insists on its own inputs, in whatever way
+        with contextlib.suppress(Exception):  # the function may reject changed inputs
             return self._observed(**how)
         return None
 
@@ -243,14 +246,16 @@ class Trial:
         return f"{some} the same values after the eager call as before"
 
 
-def _without(apart: dict[str, ValueCheck], outcome: Agreement, what: str) -> None:
-    """Take the values of the checks that are ``apart`` out of the comparison: they depend on ``what``."""
+def _without(uninitialized: dict[str, ValueCheck], outcome: Agreement, what: str) -> None:
+    """Drop the values of these checks from the comparison, since they depend on ``what``."""
     kept = []
     for c in outcome.checks:
-        if c.name not in apart:
+        if c.name not in uninitialized:
             kept.append(c)
-        elif apart[c.name].problem:
-            outcome.not_run.append((c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
+        elif uninitialized[c.name].problem:
+            outcome.not_run.append(
+                (c.name, f"it depends on {what}: {uninitialized[c.name].problem} with others")
+            )
         else:
             kept.append(without_values(c))
     outcome.checks = kept
@@ -262,8 +267,7 @@ def draws(capture: Record) -> bool:
 
 
 def shows_unwritten(capture: Record) -> bool:
-    """Return True if a result depends on uninitialized memory: the value of ``torch.empty`` reaches an output of a
-    graph."""
+    """Return True if the value of ``torch.empty`` reaches an output of a graph."""
     from .._torch.graphs.operator_kinds import UNINITIALIZED
 
     for compilation in capture.compilations:
@@ -271,7 +275,7 @@ def shows_unwritten(capture: Record) -> bool:
             graph = compilation.graphs.get(phase)
             if graph is None:
                 continue
-            # The graph has no in-place operators left, and what overwrites a tensor takes none of it.
+            # The graph is functional: an operator that overwrites a tensor does not take it as input.
             reached = {
                 n.name
                 for n in graph.nodes

@@ -1,4 +1,4 @@
-"""Checks that the generated code does what eager PyTorch does: results, in-place changes, shared memory, gradients."""
+"""Comparison of the generated code with eager PyTorch: results, in-place changes, shared memory, gradients."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def verify(
     target: Any = None,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> Verification:
-    """Build and run the code, and compare with eager on copies of the call, with the same random state.
+    """Build and run the code, and compare it with eager on copies of the call, with the same random state.
 
-    Compared are results in containers of any kind, what is changed in place (inputs, modules, closures, globals,
-    attributes of classes that the function names), memory that results share, gradients along fixed directions for
-    every leaf, and of each tensor type, shape and strides. What the calls change is put back.
+    Compares results in any containers, in-place changes (inputs, modules, closures, globals, attributes of classes that
+    the function names), memory shared by results, gradients along fixed directions for every leaf, and the type, shape
+    and strides of each tensor. Changed state is restored.
 
     Raises:
-        UsageError: the function or an input of the capture is gone and none was passed, the function raises
-            without a compiler, too, or the capture insisted on a backward and this call has none.
+        UsageError: the capture's function or an input no longer exists and none was passed; the function raises without
+            a compiler too; or the capture requires a backward and this call has none.
     """
     from .._torch.frames import code_copies
 
@@ -51,7 +51,7 @@ def verify(
         raise UsageError(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
         )
-    fn, _ = code_copies.uncompiled_function(fn)  # what was compiled already is no eager side
+    fn, _ = code_copies.uncompiled_function(fn)  # eager must not run code that is already compiled
     trial = Trial(
         fn, args, keywords, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
     )
@@ -63,12 +63,12 @@ def verify(
         return result
 
     verification = trial.against(compiled)
-    if not built:  # it raised, and the reason is there
+    if not built:  # it raised, with the reason
         return verification
     if built[0].nothing_compiled:  # eager was compared with eager
         return Verification((), None, not_run=((capture.function, built[0].nothing_compiled),))
     same = same_code(capture, built[0])
-    if trial.random:  # other code was built, so that it draws eager's numbers
+    if trial.random:  # the built code differs, to draw eager's numbers
         same = same_code(capture, _again(capture, fn, args, keywords)) if capture.code else None
     return dataclasses.replace(
         verification, same_code=same, not_run=(*verification.not_run, *left_to_python(built[0]))
@@ -78,11 +78,11 @@ def verify(
 def call_of(
     capture: Capture, fn: Any, args: tuple[Any, ...], keywords: dict[str, Any], method: str
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the call to make for ``capture.<method>(fn, *args, **keywords)``: the capture's own where no function is
-    given.
+    """Return the call to make for ``capture.<method>(fn, *args, **keywords)``; the capture's own if ``fn`` is None.
 
     Raises:
-        UsageError: ``fn`` is no callable, the capture is of several calls, or its function or an input is gone.
+        UsageError: ``fn`` is not callable, the capture is of several calls, or its function or an input no longer
+            exists.
     """
     if fn is not None:
         if not callable(fn):
@@ -126,12 +126,12 @@ def _run(capture: Capture, fn: Any, args: Any, kwargs: Any) -> tuple[Capture, An
 
 @outside_dynamo
 def _again(capture: Capture, fn: Any, args: Any, kwargs: Any) -> Capture:
-    """Return the capture made once more, of a copy of the call: code only."""
+    """Capture a copy of the call again, without building it."""
     return dispatch(Call.read(*copied(fn, args, kwargs), CaptureOptions.from_record(capture.options)))
 
 
 def same_code(capture: Capture, built: Capture) -> bool | None:
     """Return True if two captures have the same kernels; None if the first has no code."""
-    # The wrapper numbers graphs over the whole process; the kernels say what is computed.
+    # The wrapper's graph numbers count over the whole process, so only kernels are compared.
     mine, new = ([(k.name, k.source) for k in c.kernels] for c in (capture, built))
     return mine == new if capture.code else None

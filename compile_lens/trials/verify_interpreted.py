@@ -1,5 +1,5 @@
-"""Compares code that was generated for a GPU which is not there with eager PyTorch: its kernels run in Triton's
-interpreter, on the CPU, in a child process."""
+"""Comparison of code for an absent GPU with eager PyTorch: its kernels run in Triton's interpreter on the CPU, in a
+child process."""
 
 from __future__ import annotations
 
@@ -25,47 +25,50 @@ from .observation import observed
 from .restoration import SavedState
 from .trial import NOT_RUNNABLE, Trial, draws, left_to_python, shows_unwritten
 
-LIMIT = 8 << 20
-"""Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
+MAX_MODELLED_BYTES = 8 << 20
+"""Modelled bytes up to which kernels are interpreted at full size, which takes some ten seconds."""
 
-HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
+RUNNER = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
 
-BUILT = "those in C++ were built, and ran"
+CPP_NOTE = "those in C++ were built, and ran"
 
-OWN = "kernels that the program wrote in Triton ran in the interpreter on both sides: compared is what is around them"
+OWN_KERNELS_NOTE = (
+    "kernels that the program wrote in Triton ran in the interpreter on both sides: "
+    "compared is what is around them"
+)
 
-ATTENTION = "its fused attention by products and a softmax in float32, on both sides"
+ATTENTION_NOTE = "its fused attention by products and a softmax in float32, on both sides"
 
-AS_THERE = (
+GRAPH_REFERENCE = (
     "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types on the "
     "CPU"
 )
 
-ANOTHER = f"{AS_THERE}: without a compiler the function gives something else there"
+FUNCTION_DIFFERS = f"{GRAPH_REFERENCE}: without a compiler the function gives something else there"
 
-RAISES = f"{AS_THERE}: without a compiler the function does not run there ({{0}})"
+FUNCTION_RAISES = f"{GRAPH_REFERENCE}: without a compiler the function does not run there ({{0}})"
 
-BOTH = (
+BOTH_AGREE = (
     "the function without a compiler, and the graph that was captured as on the device, run by eager PyTorch, give the "
     "same on the CPU: it is the code that gives something else"
 )
 
 
 def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Verification:
-    """As ``Capture.verify``, for a capture whose target is not there."""
+    """Return the verification of a capture for an absent target, as ``Capture.verify`` does."""
     return compared(capture, fn, args, kwargs)[0]
 
 
 def compared(
     capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: bool = False
 ) -> tuple[Verification, tuple[GraphValues, ...]]:
-    """Return the comparison, and with ``values`` the values at the kernels of each graph.
+    """Return the verification, and with ``values`` the values at the kernels of each graph.
 
-    Where the kernels move more than ``LIMIT``, leading sizes of the arguments are cut, and ``how`` says so: code is
-    generated for the sizes it sees, so that it is then of the same kind, and not the same.
+    If the kernels move more than ``MAX_MODELLED_BYTES``, a size of the arguments is reduced and ``runner`` says so; the
+    code is then generated for that size, similar to the capture's but not the same.
 
     Raises:
-        UsageError: for code that no interpreter here runs (Metal), or without Triton.
+        UsageError: the code is Metal, which has no interpreter here, or Triton is not installed.
     """
     from .._torch.targets import torch_settings
     from .._triton import interpreter
@@ -82,8 +85,10 @@ def compared(
         raise UsageError(
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
-    own = OWN if _launches_its_own(capture) else ""
-    attention = ATTENTION if any("_scaled_dot_product_" in kernel.name for kernel in capture.kernels) else ""
+    own = OWN_KERNELS_NOTE if _launches_its_own(capture) else ""
+    attention = (
+        ATTENTION_NOTE if any("_scaled_dot_product_" in kernel.name for kernel in capture.kernels) else ""
+    )
     call = Call.read(fn, args, kwargs, CaptureOptions.from_record(capture.options), model=model)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, functions = torch_settings.snapshot()
@@ -93,7 +98,7 @@ def compared(
         functions,
         call,
         settings,
-        moved / LIMIT,
+        moved / MAX_MODELLED_BYTES,
         draws(capture),
         shows_unwritten(capture),
         values,
@@ -112,7 +117,7 @@ def compared(
             filter(
                 None,
                 (
-                    HOW,
+                    RUNNER,
                     attention,
                     reply["built"],
                     own,
@@ -127,7 +132,7 @@ def compared(
 
 
 def _launches_its_own(capture: Capture) -> bool:
-    """Return True if the program launches Triton kernels of its own."""
+    """Return True if the program launches its own Triton kernels."""
     return any(
         node.target.startswith("triton_kernel_wrapper")
         for compilation in capture.compilations
@@ -144,22 +149,22 @@ def serve(
     unwritten: bool = False,
     values: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
+    """Return the comparison as plain data, and the watched places that this child used. Runs in the child."""
     from .._torch.graphs import cpu_execution
     from .._torch.operators import custom_operators, transfers
     from .._torch.targets import interpreted_wrapper, torch_settings
     from .._triton.launch import NotLaunched
 
-    transfers.requested()  # also of a request that was not answered
+    transfers.requested()  # clears those of an unanswered request
     with torch_settings.restored(settings), interpreted_wrapper.folder() as place:
 
-        def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
+        def run_graph(fn: Any, args: Any, kwargs: Any) -> Any:
             return perform(call.of(fn, args, kwargs))[1].result
 
         fn, args, kwargs = call.fn, call.args, call.kwargs
         cut = ""
         if excess > 1:
-            args, kwargs, cut = smaller(fn, args, kwargs, excess, as_there)
+            args, kwargs, cut = smaller(fn, args, kwargs, excess, run_graph)
         captures: list[Capture] = []
         device = torch.device("cuda", 0)
         kernels: list[KernelValues] = []
@@ -180,7 +185,7 @@ def serve(
 
         other, drew = "", random
         try:
-            verification, other, drew = _tried(trial, compiled, as_there)
+            verification, other, drew = _compare(trial, compiled, run_graph)
         except CaptureError as error:
             failure = error.capture.failure
             if failure is None or failure.type not in NOT_RUNNABLE:
@@ -196,7 +201,7 @@ def serve(
             verification = Verification(
                 (), None, not_run=((captures[0].function, captures[0].nothing_compiled),)
             )
-        elif drew and captures:  # other code was made, so that it draws eager's numbers
+        elif drew and captures:  # the built code differs, to draw eager's numbers
             captures[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
         graphs = kernels[0].graphs(captures[0], place.graphs) if kernels and captures else ()
         not_run = [(name, why) for name, why in place.graphs.items() if why]
@@ -215,7 +220,7 @@ def serve(
         "note": verification.note,
         "random": verification.random,
         "unwritten": verification.uninitialized,
-        "built": BUILT
+        "built": CPP_NOTE
         if any(k.language == "cpp" for c in captures for k in c.kernels) and verification.comparisons
         else "",
         "cut": cut,
@@ -228,20 +233,19 @@ def serve(
 
 
 def _of_code(comparisons: tuple[ValueCheck, ...], graphs: dict[str, str]) -> tuple[ValueCheck, ...]:
-    """Return the comparisons without those that compare eager PyTorch with itself: gradients if no backward was run,
-    all else if no other graph was. ``graphs`` has why each was not. What differs stays: the other code had a part in
-    it."""
+    """Return the checks without passed ones that compare eager PyTorch with itself: gradients if no generated backward
+    ran, others if no other graph ran. ``graphs`` maps each graph to the reason why it did not run, or ``""``."""
     backward = [bool(why) for name, why in graphs.items() if name.endswith("(backward)")]
     others = [bool(why) for name, why in graphs.items() if not name.endswith("(backward)")]
     eager = {True: bool(backward) and all(backward), False: bool(others) and all(others)}
     return tuple(one for one in comparisons if not (one.ok and eager[one.kind == GRADIENT]))
 
 
-def _tried(
-    trial: Callable[..., Trial], compiled: Callable[..., Any], as_there: Callable[..., Any]
+def _compare(
+    trial: Callable[..., Trial], compiled: Callable[..., Any], run_graph: Callable[..., Any]
 ) -> tuple[Verification, str, bool]:
-    """The code against the function without a compiler or, where that is another thing on the CPU, against the graph
-    (``as_there``); which of them it was, and whether it drew random numbers."""
+    """Compare the code with the function run eagerly or, if that fails or differs on the CPU, with the captured graph
+    (``run_graph``). Return the verification, a note on the reference, and True if that drew random numbers."""
     from .._triton.launch import NotLaunched
 
     refused: UsageError | None = None
@@ -252,23 +256,23 @@ def _tried(
             raise
         refused = error
     if refused is not None:
-        graph = _graph(trial, as_there, refused)
-        return graph.against(compiled), RAISES.format(_raised(refused)), graph.random
+        graph = _graph(trial, run_graph, refused)
+        return graph.against(compiled), FUNCTION_RAISES.format(_raised(refused)), graph.random
     outcome = plain.against(compiled)
     if outcome.verdict != DISAGREES:
         return outcome, "", plain.random
-    graph = trial(as_there)
-    same = plain.does_as(graph)
+    graph = trial(run_graph)
+    same = plain.agrees_with(graph)
     by_graph = graph.against(compiled)
     if same and by_graph.verdict == DISAGREES:
-        return outcome, BOTH, plain.random
-    return by_graph, ANOTHER if same is False else AS_THERE, graph.random
+        return outcome, BOTH_AGREE, plain.random
+    return by_graph, FUNCTION_DIFFERS if same is False else GRAPH_REFERENCE, graph.random
 
 
-def _graph(trial: Callable[..., Trial], as_there: Callable[..., Any], refused: UsageError) -> Trial:
-    """The trial of the graph; ``refused`` is raised where these inputs give none, whatever the device."""
+def _graph(trial: Callable[..., Trial], run_graph: Callable[..., Any], refused: UsageError) -> Trial:
+    """Return the trial of the graph; raise ``refused`` if these inputs give no graph on any device."""
     try:
-        return trial(as_there)
+        return trial(run_graph)
     except CaptureError:
         if re.search("cuda|nvidia", str(refused.__cause__), re.I):
             raise
@@ -278,7 +282,7 @@ def _graph(trial: Callable[..., Trial], as_there: Callable[..., Any], refused: U
 
 
 def _raised(error: UsageError) -> str:
-    """Return the error that the function raised, in one line."""
+    """Return the function's exception in one line."""
     cause = error.__cause__
     message = (str(cause).strip().splitlines() or [""])[0].partition(". ")[0]
     return f"{type(cause).__name__}: {message[:200]}".rstrip(": .")
@@ -289,27 +293,27 @@ def smaller(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     excess: float,
-    as_there: Callable[..., Any] | None = None,
+    run_graph: Callable[..., Any] | None = None,
 ) -> tuple[tuple[Any, ...], dict[str, Any], str]:
-    """The call with one size of its arguments cut by about ``excess``, and what was cut. Unchanged if it does not run.
+    """Return the arguments with one size divided by about ``excess``, and a note on it; unchanged if no such call runs.
 
-    A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs. A function that
-    does not run on the CPU at any size is called as ``as_there`` does.
+    A size is reduced in all arguments that have it, the largest size first; module parameters keep theirs. A function
+    that fails on the CPU at any size is called by ``run_graph``.
     """
     from .._torch.ground import values
 
     leaves = [x for x in values.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    held = SavedState(fn, args, kwargs, state=True)
+    saved_state = SavedState(fn, args, kwargs, state=True)
     sizes = sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True)
 
     def runs(args: Any, kwargs: Any, call: Callable[..., Any] | None) -> bool:
         try:
-            observed(fn, args, kwargs, False, held, call)
-        except Exception:  # it insists on this size, or on the device, in whatever way
+            observed(fn, args, kwargs, False, saved_state, call)
+        except Exception:  # it may require this size or the device
             return False
         return True
 
-    for call in (None, as_there):
+    for call in (None, run_graph):
         for size in sizes:
             left = max(2, int(size / excess))
             fewer, keywords = _cut(args, kwargs, size, left)
@@ -319,13 +323,13 @@ def smaller(
                     keywords,
                     f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time",
                 )
-        if as_there is None or runs(args, kwargs, None):
+        if run_graph is None or runs(args, kwargs, None):
             break
     return args, kwargs, ""
 
 
 def _cut(args: tuple[Any, ...], kwargs: dict[str, Any], size: int, left: int) -> Any:
-    """The arguments with ``left`` in place of ``size``."""
+    """Return the arguments with ``size`` reduced to ``left``."""
     from .._torch.ground import values
 
     memo: dict[int, torch.Tensor] = {}

@@ -17,7 +17,7 @@ from compile_lens.measures import timing
 from compile_lens.measures.steps import at_step
 from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark
 from compile_lens.record.capture import ABLATIONS
-from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Measuring
+from compile_lens.trials.benchmark import ROUND_LIMITS, _differences, _load_note, _Measuring
 from compile_lens.trials.result_gradients import ResultGradients
 from compile_lens.trials.speed import Clock, clock_of, profiled
 
@@ -61,7 +61,7 @@ def test_every_way_took_turns(made: Capture) -> None:
     for what in (FORWARD, BOTH):
         of = [s for s in found.series if s.phases == what]
         assert len({(len(s.seconds), s.calls) for s in of}) == 1
-        assert all(len(s.seconds) >= ROUNDS[0] and min(s.seconds) > 0 for s in of)
+        assert all(len(s.seconds) >= ROUND_LIMITS[0] and min(s.seconds) > 0 for s in of)
         fastest = min(timing.spread(s.seconds).median for s in of)
         assert fastest * of[0].calls >= 0.2e-3  # a sample is far longer than the clock's resolution
 
@@ -253,9 +253,9 @@ def test_gradients_reach_a_leaf_whose_data_is_replaced() -> None:
 
     compiled = torch.compile(fn, backend="aot_eager")
     how = ResultGradients.of(fn())
-    assert how is not None and not how.moves
+    assert how is not None and not how.replaces_data
     how.observe(compiled())
-    assert how.moves
+    assert how.replaces_data
     for way in (fn, compiled):
         gradients = [gradient for gradient in how.take(way()) if gradient is not None]
         torch.testing.assert_close(gradients, [x.detach()])
@@ -276,8 +276,8 @@ def test_ways_take_turns_in_changing_order() -> None:
     assert len(rounds) == 16 and set(rounds) == {16}  # 0.1 s, 6 ms a round
     turns = [order[-48:][i : i + 3] for i in range(0, 48, 3)]
     assert turns[:4] == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]]
-    assert [len(s.seconds) for s in measuring.taken] == [16, 16, 16]
-    assert [s.calls for s in measuring.taken] == [1, 1, 1]
+    assert [len(s.seconds) for s in measuring.series] == [16, 16, 16]
+    assert [s.calls for s in measuring.series] == [1, 1, 1]
 
 
 def test_short_calls_are_repeated_alike_in_every_way() -> None:
@@ -292,7 +292,7 @@ def test_short_calls_are_repeated_alike_in_every_way() -> None:
     measuring = _Measuring((), {}, Clock("fake", time), 1.0, False, True)
     ways = {name: (lambda name=name: running.__setitem__(0, name)) for name in counts}
     measuring._take(FORWARD, ways, 1.0, lambda *args: None)
-    assert [s.calls for s in measuring.taken] == [100, 100]
+    assert [s.calls for s in measuring.series] == [100, 100]
     assert 100 in counts["fast"] and 100 in counts["slow"]
 
 
@@ -321,9 +321,9 @@ def test_on_the_cpu_no_kernels_of_a_gpu_are_looked_for(monkeypatch: pytest.Monke
 def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("os.getloadavg", lambda: (7.25, 1.0, 1.0))
-    assert "load 7.2 on 2 cores" in _busy("cpu") and _busy("cuda") == ""
+    assert "load 7.2 on 2 cores" in _load_note("cpu") and _load_note("cuda") == ""
     monkeypatch.setattr("os.getloadavg", lambda: (1.5, 9.0, 9.0))
-    assert _busy("cpu") == ""
+    assert _load_note("cpu") == ""
 
 
 # Errors.

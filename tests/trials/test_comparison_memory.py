@@ -123,7 +123,7 @@ def filled(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("shape", [(), (1,), (0, 3), (40,), (1, 1, 33), (5, 7), (3, 2, 11), (23, 1, 2)])
 def test_parts_are_the_whole_in_order(shape: tuple[int, ...]) -> None:
     x = torch.arange(int(torch.Size(shape).numel())).reshape(shape)
-    with mock.patch.object(snapshot, "PIECE", 4):
+    with mock.patch.object(snapshot, "PIECE_ELEMENTS", 4):
         parts = [(a, b) for a, b in pieces(x, x)]
     assert torch.equal(torch.cat([a.reshape(-1) for a, _ in parts]), x.reshape(-1))
     assert all(a.numel() <= 4 and torch.equal(a, b) for a, b in parts)
@@ -143,7 +143,10 @@ def test_a_tensor_is_compared_in_parts_as_it_is_whole(dtype: torch.dtype) -> Non
         compare("x", actual, want, truth),
         distances(actual, want, truth, (1e-5, 1e-5), ulps=floating),
     )
-    with mock.patch.object(snapshot, "PIECE", 5), mock.patch("compile_lens.trials.agreement.PIECE", 5):
+    with (
+        mock.patch.object(snapshot, "PIECE_ELEMENTS", 5),
+        mock.patch("compile_lens.trials.agreement.PIECE_ELEMENTS", 5),
+    ):
         assert compare("x", actual, want, truth) == whole
         parts = distances(actual, want, truth, (1e-5, 1e-5), ulps=floating)
     exact, wide = (x.to(torch.promote_types(dtype, torch.float64)) for x in (truth, want))

@@ -392,9 +392,9 @@ def _levels(wrong: int, handed_over: bool | None) -> tuple[str, list[str]]:
         levels.append(backend)
         return handed_over if backend not in causes.LEVELS else list(causes.LEVELS).index(backend) >= wrong
 
-    search._attempt, search._of_level = attempt, lambda backend, counted: RootCause(backend)
-    search._of_operators = lambda cause, backend: cause
-    return search._above_inductor().kind, levels
+    search._attempt, search._level_cause = attempt, lambda backend, counted: RootCause(backend)
+    search._with_operators = lambda cause, backend: cause
+    return search._cause_above_inductor().kind, levels
 
 
 def test_values_that_agree_without_inductor_take_one_attempt_at_the_levels() -> None:
@@ -402,7 +402,7 @@ def test_values_that_agree_without_inductor_take_one_attempt_at_the_levels() -> 
     for known in (True, None):
         attempts: list[str] = []
         search._attempt = lambda name, known=known, attempts=attempts, **how: attempts.append(name) or known
-        assert search._above_inductor() is None and len(attempts) == 1
+        assert search._cause_above_inductor() is None and len(attempts) == 1
 
 
 def test_what_was_not_compiled_was_not_compared() -> None:
