@@ -106,7 +106,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
         with Undo() as undo, undo:
             hooks.place(undo, recorder)
             hooks.compile_for(undo, None)
-            own_calls.leave_out(undo)
+            own_calls.skip_own_files(undo)
             isolation.isolate(undo, recorder)
             if request.model is not None:
                 log_filters.drop_duplicates(undo)

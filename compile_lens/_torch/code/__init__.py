@@ -1,1 +1,1 @@
-"""The code that Inductor generated, read as text, and its assembly."""
+"""Inductor's generated code, read as text, and its assembly."""

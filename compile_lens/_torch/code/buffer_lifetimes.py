@@ -1,4 +1,4 @@
-"""The buffers of the generated code: Inductor's facts of each, and the order given by the text."""
+"""Lifetimes of the buffers in generated code: sizes from Inductor, order from the text."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
 
 def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | None) -> None:
-    """Record the buffers of the module, or of its syntax, that was just generated for ``draft``'s phase.
+    """Record the buffers of the module (its text or syntax tree) just generated for ``draft``'s phase.
 
-    ``results`` is how many of a forward's outputs are the function's own; the rest is saved for the backward.
+    ``results`` is the number of a forward's outputs that are the function's own; the rest are saved for the backward.
     """
     try:
         memory = CallMemory(text, _Facts(lowering), results)
-    except Exception as error:  # internals of torch that differ lose this detail, with a note
+    except Exception as error:  # if torch's internals differ, only this detail is lost, with a note
         reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
         draft.memory.append(Memory(draft.phase, note=reason))
         return
     recorded = memory.memory(draft.phase)
-    if draft.phase == "forward" and results is None:  # which outputs are saved was not seen
+    if draft.phase == "forward" and results is None:  # which outputs are saved was not observed
         kinds = {"output": UNKNOWN_KIND}
         buffers = (dataclasses.replace(b, kind=kinds.get(b.kind, b.kind)) for b in recorded.buffers)
         recorded = dataclasses.replace(recorded, buffers=tuple(buffers))
@@ -34,7 +34,7 @@ def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | N
 
 
 class _Facts:
-    """Facts by the name of a buffer, from the lowering of one graph."""
+    """The facts of each buffer by name, from the lowering of one graph."""
 
     def __init__(self, lowering: Any) -> None:
         self._lowering = lowering
@@ -80,7 +80,7 @@ class _Facts:
         return allocated(self._lowering, buffer)
 
     def _origins(self, buffer: Any) -> tuple[str, ...]:
-        """Return the post-grad node whose value the buffer is, if it is that of one."""
+        """Return the post-grad node whose value the buffer has, as a tuple of one name or none."""
         node = getattr(buffer, "origin_node", None)
         if node is None or node.graph is not self._lowering.module.graph:
             return ()
@@ -88,7 +88,7 @@ class _Facts:
 
 
 def allocated(lowering: Any, buffer: Any) -> int | None:
-    """Return the bytes that Inductor allocates for a buffer; None if that depends on data, or if it is no tensor."""
+    """Return the bytes that Inductor allocates for a buffer; None if the size depends on data or it is no tensor."""
     if not _has_size(buffer):
         return None
     known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
@@ -96,7 +96,7 @@ def allocated(lowering: Any, buffer: Any) -> int | None:
 
 
 def shared(graph: torch.fx.Graph) -> dict[str, str]:
-    """Return inputs in the memory of an earlier one."""
+    """Return the earlier input with which each input shares its memory, by name of the later one."""
     first: dict[int, str] = {}
     owners: dict[str, str] = {}
     for node in graph.find_nodes(op="placeholder"):
@@ -107,14 +107,14 @@ def shared(graph: torch.fx.Graph) -> dict[str, str]:
 
 
 def storage_of(val: Any) -> int | None:
-    """Return a number for the memory of a tensor; None for other values."""
+    """Return a number that identifies a tensor's storage; None for other values."""
     if not isinstance(val, torch.Tensor) or val.layout != torch.strided:
         return None
     return int(val.untyped_storage()._cdata)
 
 
 def _index(part: Any) -> int | None:
-    """Return which result of its call a buffer is; None if results are nested."""
+    """Return the index of a buffer among the results of its call; None if results are nested."""
     if not part.indices:
         return WHOLE
     if len(part.indices) > 1 or not isinstance(part.indices[0][1], int):
@@ -127,14 +127,14 @@ def _aliases(buffer: Any) -> tuple[str, ...]:
 
 
 def _has_size(buffer: Any) -> bool:
-    """Return True if it is one tensor: not several results, and not the trace of a call that returns none."""
+    """Return True if a buffer is one tensor, not several results or the placeholder of a call that returns none."""
     from torch._inductor import ir
 
     return isinstance(getattr(buffer, "layout", None), ir.Layout)
 
 
 def _number(expression: Any, sizevars: Any) -> int | None:
-    """Return a size as a number, with the values seen for symbols; None if it depends on data."""
+    """Return a size as a number, with the example values of symbols; None if it depends on data."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     try:

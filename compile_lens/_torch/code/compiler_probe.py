@@ -1,7 +1,7 @@
-"""Keeps torch from probing the C++ compiler: code only needs none, and none need be installed.
+"""Suppression of torch's probes of the C++ compiler: a code-only capture needs none, so none need be installed.
 
-Torch probes it during codegen: whether it supports an instruction set of the processor, and its kind, since some loops
-are generated differently for each.
+During codegen, torch probes whether the compiler supports an instruction set, and what kind it is, since some loops are
+generated differently for each kind.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _KINDS = tuple(
     f"torch._inductor.cpp_builder:is_{kind}"
     for kind in ("gcc", "clang", "intel_compiler", "apple_clang", "msvc_cl")
 )
-"""Torch's cached functions for the kind of the compiler, used during codegen."""
+"""Torch's cached functions that test for one kind of compiler during codegen."""
 
 _ISAS = "torch._inductor.cpu_vec_isa:valid_vec_isa_list"
-"""The instruction sets that processor and compiler support, which torch caches as well."""
+"""Torch's cached function for the instruction sets that both processor and compiler support."""
 
-_KNOWN = "torch._inductor.cpu_vec_isa:supported_vec_isa_list"
-"""All instruction sets that torch knows; each caches whether the compiler supports it."""
+_ALL_ISAS = "torch._inductor.cpu_vec_isa:supported_vec_isa_list"
+"""All of torch's instruction sets; each caches whether the compiler supports it."""
 
 
 class _Local(threading.local):
-    asked_for: bool = False
+    suppressed: bool = False
     note: Callable[[str], None] | None = None
     assumed: list[str] | None = None
-    """Compilers that are missing, and for which code was generated."""
+    """Missing compilers for which code was generated."""
 
 
 _local = _Local()
@@ -40,33 +40,33 @@ _local = _Local()
 
 @contextlib.contextmanager
 def without_probing(note: Callable[[str], None]) -> Iterator[None]:
-    """Assume that the compiler supports the processor's vector instructions; ``note`` gets the assumptions."""
+    """Assume, for the duration, that the compiler supports the processor's vector ISA; pass assumptions to ``note``."""
     with Undo() as undo, undo:
         skip_probes(undo, note)
         yield
 
 
 def skip_probes(undo: Undo, note: Callable[[str], None]) -> None:
-    """Like ``without_probing``, until ``undo``.
+    """Suppress probes as ``without_probing`` does, until ``undo``.
 
-    A later real build in this process must probe the compiler too, so the answers are not left behind.
+    The assumed results are then cleared, since a later build in this process must probe the compiler.
     """
-    mine = object()
-    undo.add(_end, mine)
-    _begin(mine)
+    user = object()
+    undo.add(_end, user)
+    _begin(user)
     kinds = [getattr(*place) for path in _KINDS if (place := hook_points.find(path)) is not None]
     assumed: list[str] = []
-    undo.add(_forget, [kind for kind in kinds if _is_unused(kind)], assumed)
-    for name, value in (("asked_for", True), ("note", note), ("assumed", assumed)):
+    undo.add(_clear_kinds, [kind for kind in kinds if _is_unused(kind)], assumed)
+    for name, value in (("suppressed", True), ("note", note), ("assumed", assumed)):
         undo.add(setattr, _local, name, getattr(_local, name))
         setattr(_local, name, value)
 
 
 class _ProbeState:
-    """The probes that torch had not run when the first of the active captures began."""
+    """The probes that torch had not run when the first active capture began."""
 
     def __init__(self) -> None:
-        known = hook_points.find(_KNOWN)
+        known = hook_points.find(_ALL_ISAS)
         kinds = list(getattr(*known)) if known is not None else []
         place = hook_points.find(_ISAS)
         probes = [getattr(*place)] if place is not None else []
@@ -75,7 +75,7 @@ class _ProbeState:
             probe for probe in dict.fromkeys(filter(callable, probes)) if _is_unused(probe)
         ]
         self.described = [(kind, dict(vars(kind))) for kind in kinds if _is_unused(type(kind).__bool__)]
-        """Each instruction set is one object, which keeps what the compiler answered."""
+        """Attributes of each instruction set, which is one object that stores the compiler's result."""
 
     def forget(self) -> None:
         for probe in self.probes:
@@ -87,19 +87,19 @@ class _ProbeState:
 
 lock = threading.Lock()
 _active: dict[object, _ProbeState] = {}
-"""The first one's state, for each active capture: their assumptions are in tables of the process."""
+"""The first capture's state, for each active capture, since their assumptions share the process's tables."""
 
 
-def _begin(mine: object) -> None:
+def _begin(user: object) -> None:
     with lock:
-        _active[mine] = next(iter(_active.values())) if _active else _ProbeState()
+        _active[user] = next(iter(_active.values())) if _active else _ProbeState()
 
 
-def _end(mine: object) -> None:
+def _end(user: object) -> None:
     with lock:
-        if list(_active) == [mine]:
-            _active[mine].forget()
-        _active.pop(mine, None)
+        if list(_active) == [user]:
+            _active[user].forget()
+        _active.pop(user, None)
 
 
 def _is_unused(probe: Any) -> bool:
@@ -107,7 +107,7 @@ def _is_unused(probe: Any) -> bool:
     return hasattr(probe, "cache_clear") and not probe.cache_info().currsize
 
 
-def _forget(kinds: list[Any], assumed: list[str]) -> None:
+def _clear_kinds(kinds: list[Any], assumed: list[str]) -> None:
     """Clear torch's cached kind of a compiler that is missing."""
     for kind in kinds if assumed else ():
         kind.cache_clear()
@@ -115,19 +115,19 @@ def _forget(kinds: list[Any], assumed: list[str]) -> None:
 
 @free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
 def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Skip the question whether the compiler supports an instruction set of the processor, in code only."""
-    return True if _local.asked_for else real(*args, **kwargs)
+    """Return True without compiling the test for an instruction set, in a code-only capture."""
+    return True if _local.suppressed else real(*args, **kwargs)
 
 
 @free_hook("torch._inductor.cpp_builder:get_cpp_compiler")
 def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the compiler that Inductor looked for if there is none, with a note, and generate code for it."""
-    if not _local.asked_for:
+    """Return the C++ compiler; if there is none, in a code-only capture, the one Inductor looked for, with a note."""
+    if not _local.suppressed:
         return real(*args, **kwargs)
     try:
         return real(*args, **kwargs)
-    except RuntimeError:  # torch has an error of its own for each way of not finding one
-        name = _looked_for()
+    except RuntimeError:  # torch has several exception types for a missing compiler
+        name = _expected_compiler()
         if _local.assumed is not None:
             _local.assumed.append(name)
         if _local.note is not None:
@@ -135,7 +135,7 @@ def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
         return name
 
 
-def _looked_for() -> str:
+def _expected_compiler() -> str:
     import torch._inductor.config as config
 
     names = config.cpp.cxx if isinstance(config.cpp.cxx, (list, tuple)) else (config.cpp.cxx,)

@@ -1,9 +1,8 @@
-"""The assembly of C++ kernels: read from the libraries that Inductor built, or compiled without running them, also for
+"""The assembly of C++ kernels: read from the libraries that Inductor built, or compiled without being run, possibly for
 another processor.
 
-Inductor makes a library of each kernel, and binds its one function to Python. Since torch 2.13 it builds them with a
-line table (``-g1``), so that the C++ line of each instruction is known at no cost; before that, the assembly has no
-links.
+Inductor builds a library for each kernel and binds its one function to Python. Since torch 2.13 the library has a line
+table (``-g1``), which gives the C++ line of each instruction at no cost; before that, the assembly has no links.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from ..targets import vector_isa
 from . import objdump
 from .objdump import Frames, Function
 
-SECONDS = 60
-"""Time limit of a tool that reads a library."""
+READ_SECONDS = 60
+"""Time limit, in seconds, of a tool that reads a library."""
 
 LINKS = "lines"
-"""Kind under which ``Machine.missing`` says why the assembly has no links."""
+"""Kind under which ``Machine.missing`` has the reason for assembly without links."""
 
 _INSTALL = "install GNU binutils, and capture again"
-_ENTRY = "inductor_entry"
-"""Name of the one bound function where the wrapper is C++ as well, and in one library with its kernels."""
+_CPP_WRAPPER_FUNCTION = "inductor_entry"
+"""Name of the one bound function if the wrapper too is C++, in one library with its kernels."""
 
-_VECTORS = ("/ATen/cpu/vec/", "/torch/csrc/inductor/")
-"""Folders of torch's headers with the functions that kernels compute with."""
+_VECTOR_HEADERS = ("/ATen/cpu/vec/", "/torch/csrc/inductor/")
+"""Folders of torch's headers with the functions that kernels use to compute."""
 
 
 def with_assembly(module: Any, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """Return the kernels of a built wrapper module with their assembly, or the reason why there is none."""
+    """Return the kernels of a built wrapper module with their assembly, or the reason for its absence."""
     return read_libraries(
         {k.name: path for k in kernels if k.language == "cpp" and (path := library(module, k.name))}, kernels
     )
 
 
 def read_libraries(libraries: Mapping[str, Path], kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """Return the kernels with the assembly in their libraries, which are given by the kernels' names."""
+    """Return the kernels with the assembly from ``libraries``, the library of each kernel by its name."""
     from ..targets import vector_isa
 
     try:
@@ -73,7 +72,7 @@ def _with_assembly(
 
 def library(module: Any, name: str) -> Path | None:
     """Return the library file of a kernel in a built wrapper module."""
-    for bound in (name, _ENTRY):
+    for bound in (name, _CPP_WRAPPER_FUNCTION):
         function = getattr(module, bound, None)
         path = getattr(getattr(function, "__self__", None), "__file__", None)
         if path and Path(path).is_file():
@@ -98,7 +97,12 @@ def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
         raise ToolMissing(f"{tool} is not installed, which reads instructions out of a library: {_INSTALL}")
     try:
         done = subprocess.run(
-            [tool, *options], input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS
+            [tool, *options],
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=READ_SECONDS,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolMissing(f"{tool} could not be run ({type(error).__name__}): {_INSTALL}") from None
@@ -133,7 +137,7 @@ class _LibraryKernel:
                 self.missing = str(error)
 
     def machine(self, arch: str) -> Machine:
-        """Return its instructions, linked to the lines of its source as far as they are known."""
+        """Return the kernel's instructions, linked to its source lines where these are known."""
         lines, reason = self._lines()
         kept = [f for f in self.functions if objdump.is_own(f, self.symbol) or self._computes(f, lines)]
         kept.sort(key=lambda f: (f.name.endswith(".cold"), f.name != self.symbol, f.address))
@@ -149,7 +153,7 @@ class _LibraryKernel:
         )
 
     def _lines(self) -> tuple[dict[int, int], str]:
-        """Return the line of the kernel's source by address, or why there is none."""
+        """Return the kernel's source line by address, and the reason if there are none."""
         if not self.frames:
             return {}, self.missing or without_lines()
         placed: dict[str, int | None] = {}
@@ -174,12 +178,12 @@ class _LibraryKernel:
         )
 
     def _computes(self, function: Function, lines: dict[int, int]) -> bool:
-        """Return True if a function that the kernel calls is one of those that kernels compute with, or is from its
-        own file."""
+        """Return True if a function called by the kernel is one of torch's vector functions or from the kernel's own
+        file."""
         frames = self.frames.get(function.address, ())
         if not frames:
             return False
-        return any(part in frames[-1][0] for part in _VECTORS) or (
+        return any(part in frames[-1][0] for part in _VECTOR_HEADERS) or (
             function.address in lines and frames[-1][0].endswith(".cpp")
         )
 
@@ -191,7 +195,7 @@ def symbol(source: str) -> str:
 
 
 def lines_before(path: Path, source: str) -> int | None:
-    """Return how many lines of a file precede a kernel's source; None if it is not in the file."""
+    """Return the number of lines before a kernel's source in a file; None if it is not in the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -201,7 +205,7 @@ def lines_before(path: Path, source: str) -> int | None:
 
 
 def without_lines() -> str:
-    """Return why a library has no line table."""
+    """Return the reason for a library without a line table."""
     import torch
     import torch._inductor.config as config
 
@@ -211,7 +215,7 @@ def without_lines() -> str:
 
 
 def compiler(binary: bytes) -> str:
-    """Return the compiler of a library, as the library itself names it: ``g++ 12.2.0 -O3 -march=znver3``."""
+    """Return the compiler recorded in a library: ``g++ 12.2.0 -O3 -march=znver3``."""
     if match := re.search(rb"GNU C\+\+\d* ([\d.]+)([^\0]*)", binary):
         flags = [
             flag for flag in match[2].decode(errors="replace").split() if flag.startswith(("-O", "-march="))
@@ -225,10 +229,10 @@ def compiler(binary: bytes) -> str:
 
 
 COMPILE_SECONDS = 300
-"""Time limit of a compiler."""
+"""Time limit, in seconds, of a compiler."""
 
 MARCH = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
-"""Compiler targets for these vector instructions, if the processor itself is absent."""
+"""Compiler targets by vector ISA, for an absent processor."""
 
 _FAMILIES = {
     **dict.fromkeys(vector_isa.X86, ("x86_64", "amd64")),
@@ -237,12 +241,12 @@ _FAMILIES = {
 
 
 def compile_kernels(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, ...]:
-    """Return the kernels with the assembly of those that are C++, or the reason why there is none.
+    """Return the kernels, those in C++ with their assembly or the reason for its absence.
 
-    The compiler, the flags and the libraries are those that Inductor builds with. Nothing is loaded or run.
+    The compiler, flags and libraries are Inductor's own. Nothing is loaded or run.
 
     Args:
-        arch: the vector instructions for which the code was generated (``avx2``); ``""``: those of this processor.
+        arch: the vector ISA for which the code was generated (``avx2``); ``""`` for that of this processor.
 
     Raises:
         UsageError: for an unknown ``arch``.
@@ -254,7 +258,7 @@ def compile_kernels(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, 
 
 
 def _compile_kernel(kernel: Kernel, arch: str) -> Kernel:
-    if reason := _why_foreign(arch):
+    if reason := _cannot_build(arch):
         return dataclasses.replace(kernel, machine_note=reason)
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
         source = Path(folder) / "kernel.cpp"
@@ -268,7 +272,7 @@ def _compile_kernel(kernel: Kernel, arch: str) -> Kernel:
         return read_libraries({kernel.name: library}, [kernel])[0]
 
 
-def _why_foreign(arch: str) -> str:
+def _cannot_build(arch: str) -> str:
     """Return why the compiler of this machine cannot build for ``arch``, ``""`` if it can."""
     here = platform.machine()
     family = "an x86-64" if arch in vector_isa.X86 else "an ARM"
@@ -281,7 +285,7 @@ def _why_foreign(arch: str) -> str:
 
 
 def _build(source: Path, arch: str) -> str:
-    """Build a library beside ``source``; return the reason if that fails, else ``""``."""
+    """Build a library in the folder of ``source``; return the reason if that fails, else ``""``."""
     from torch._inductor import cpp_builder
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
@@ -291,7 +295,7 @@ def _build(source: Path, arch: str) -> str:
             name=source.stem, sources=str(source), BuildOption=options, output_dir=str(source.parent)
         )
         command = shlex.split(builder.get_command_line())
-    except Exception as error:  # torch has an error of its own for each way of not finding a compiler
+    except Exception as error:  # torch has several exception types for a missing compiler
         return f"Inductor has no C++ compiler to build with ({_first(str(error)) or type(error).__name__})"
     if arch in MARCH:
         command = [f"-march={MARCH[arch]}" if word == "-march=native" else word for word in command]

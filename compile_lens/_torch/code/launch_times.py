@@ -1,4 +1,4 @@
-"""Times of each launch of a generated wrapper: lines around each launch, which run where it runs."""
+"""Times of each launch of a generated wrapper, measured by lines added around it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ...record.kernel import Code
 from ..ground.recorder import Draft
 
 BEGIN, NOTE, CLOCK = "compile_lens_begin", "compile_lens_note", "compile_lens_clock"
-"""Names in the text of a module."""
+"""Names that the instrumented module uses."""
 
-EMPTY = 2_000
-"""Launches of nothing by which the cost of the clock is measured."""
+EMPTY_MEASUREMENTS = 2_000
+"""Number of empty measurements from which the cost of the clock is computed."""
 
 
 @dataclasses.dataclass
@@ -28,8 +28,8 @@ class GraphTimes:
     """Times of one graph, in seconds.
 
     Attributes:
-        calls: of each call of the wrapper.
-        launches: by the line of the launch in the module, of each launch.
+        calls: time of each call of the wrapper.
+        launches: times of each launch, by its line in the module.
         lines: the lines that are timed.
     """
 
@@ -39,10 +39,12 @@ class GraphTimes:
 
 
 class LaunchTimes:
-    """The times of all graphs of a program whose wrappers have a clock, by compile id and phase.
+    """The times of all graphs of a program, whose wrappers are instrumented.
 
     Attributes:
-        cost: seconds that a clock adds to each launch; they are subtracted.
+        graphs: times by compile id and phase.
+        cost: seconds that the clock adds to each launch, which are
+            subtracted.
     """
 
     def __init__(self) -> None:
@@ -72,14 +74,14 @@ class LaunchTimes:
         return "\n".join(timed_text)
 
     def attach(self, module: Any, compile_id: str, phase: str) -> None:
-        """Give a module that was made of such a text its clock, and time its calls."""
+        """Set the clock in a module built from instrumented text, and time its calls."""
         graph = self.graphs[compile_id, phase]
         setattr(module, CLOCK, time.perf_counter)
         setattr(module, NOTE, self._note)
         module.call = _timed_call(module.call, graph.calls)
 
     def reset(self) -> None:
-        """Forget all times."""
+        """Discard all times."""
         for graph in self.graphs.values():
             graph.calls.clear()
             graph.launches.clear()
@@ -104,7 +106,7 @@ def _timed_call(call: Callable[[list[Any]], Any], seconds: list[float]) -> Calla
 
 
 def _ends(text: str) -> dict[int, int]:
-    """Return the last line of each simple statement inside of a function, by its first."""
+    """Return the last line of each simple statement in a function, by its first line."""
     try:
         tree = syntax.parse(text)
     except SyntaxError:  # the reader of the code reports it
@@ -120,9 +122,9 @@ def _ends(text: str) -> dict[int, int]:
 
 
 def _cost() -> float:
-    """Return the seconds that a clock around nothing measures."""
+    """Return the seconds that the clock measures around nothing."""
     seconds = []
-    for _ in range(EMPTY):
+    for _ in range(EMPTY_MEASUREMENTS):
         begin = time.perf_counter()
         seconds.append(time.perf_counter() - begin)
     return statistics.median(seconds)

@@ -1,7 +1,7 @@
-"""Reads the output of GNU objdump and addr2line for a library: functions, instructions, and their source lines.
+"""Parsers for the output of GNU objdump and addr2line: a library's functions, instructions and source lines.
 
 A listing has no addresses: jump targets are ``.L1``, ``.L2``, … and constants ``.LC1``, ``.LC2``, …, in order of
-appearance. So the same code gives the same text, wherever it is in the library.
+appearance. So the same code gives the same text at any place in the library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...record.kernel import Form
 
 Frames = tuple[tuple[str, int], ...]
-"""File and line of an instruction, the innermost first, then the call sites where it was inlined."""
+"""File and line of an instruction, then those of the call sites at which it was inlined, innermost first."""
 
 _FILE = re.compile(r"^(\S.*):\s+file format \S+$")
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
@@ -30,7 +30,7 @@ _PADDING = re.compile(r"^(data16\s+|cs\s+|ds\s+)*(nop\b|xchg\s+ax,ax$|int3$|udf\
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction in objdump's text, with the address and the symbol of its operand."""
+    """One instruction as objdump prints it, with the address and symbol of its operand."""
 
     address: int
     text: str
@@ -82,7 +82,7 @@ def libraries(text: str) -> dict[str, tuple[Function, ...]]:
 
 
 def frames(text: str) -> dict[int, Frames]:
-    """Return file and line of each address in the output of ``addr2line -a -i``, except for those without a line."""
+    """Return the frames of each address in the output of ``addr2line -a -i``, without addresses that have no line."""
     places_by_address: dict[int, list[tuple[str, int]]] = {}
     address = -1
     for line in text.splitlines():
@@ -117,12 +117,12 @@ def reachable(functions: Sequence[Function], symbol: str) -> list[Function]:
 
 
 def is_own(function: Function, symbol: str) -> bool:
-    """Return True if the compiler made this function of the kernel itself."""
+    """Return True if the compiler generated this function from the kernel itself."""
     return function.name == symbol or function.name.startswith(f"{symbol}.")
 
 
 def _named_places(function: Function) -> Iterator[tuple[Instruction, int, str]]:
-    """Yield instructions that refer to a place: the address, and objdump's name for it."""
+    """Yield each instruction that refers to a place, with the place's address and objdump's name for it."""
     for instruction in function.instructions:
         if match := _RELATIVE.match(instruction.text):
             yield instruction, int(match[3], 16), _CLONE.sub(r"\1", match[4] or "")
@@ -136,10 +136,10 @@ def without_runtime(
     frames: Mapping[int, Frames],
     source: Sequence[str],
 ) -> dict[int, int]:
-    """Return the lines of instructions, without those that only seem to belong to calls of OpenMP's runtime.
+    """Return the lines of instructions, without the wrong lines that the table has for calls of OpenMP's runtime.
 
-    Compilers give the calls for a ``#pragma omp`` no line of their own. The line table then continues with the line
-    before: a barrier would belong to the store that happens to precede it. The same holds for the instructions after
+    Compilers give the calls for a ``#pragma omp`` no line of their own, so that the table continues with the previous
+    line: a barrier would belong to the store that happens to precede it. The same is true of the instructions after
     such a call, up to the next line.
     """
     kept = dict(lines)
@@ -158,7 +158,7 @@ def without_runtime(
 
 
 def listing(functions: Sequence[Function], lines: Mapping[int, int]) -> Form:
-    """Return the text of some functions, and the links of its lines.
+    """Return the text of the functions, with links from its lines to the kernel's source.
 
     Args:
         lines: the line of the kernel's source by address; addresses without one are missing.
@@ -185,8 +185,8 @@ def _names(functions: Sequence[Function]) -> dict[int, str]:
     starts = {f.address: f.name for f in functions}
     code = {i.address for f in functions for i in f.instructions}
     named = [place for f in functions for place in _named_places(f)]
-    aimed = {address for _, address, _ in named if address in code and address not in starts}
-    order = [i.address for f in functions for i in f.instructions if i.address in aimed]
+    targets = {address for _, address, _ in named if address in code and address not in starts}
+    order = [i.address for f in functions for i in f.instructions if i.address in targets]
     names = starts | {address: f".L{number}" for number, address in enumerate(order, 1)}
     constants = 0
     for _, address, name in named:
@@ -194,7 +194,7 @@ def _names(functions: Sequence[Function]) -> dict[int, str]:
             continue
         if name and not _OFFSET.search(name):
             names[address] = name.removesuffix("@plt").partition("@")[0]
-        else:  # objdump names the nearest symbol before it, which is another thing
+        else:  # objdump names the nearest symbol before it, which is unrelated
             constants += 1
             names[address] = f".LC{constants}"
     return names
@@ -216,7 +216,7 @@ _X86_ARITHMETIC = re.compile(
     r"|cvt\w*p[sdh]\w*"
     r"|p(?:add|sub|mul|madd|dp|max|min|abs|cmp|sll|srl|sra|shl|shr|sad|avg|lzcnt|opcnt|rol|ror|hadd|hsub|sign)\w*)$"
 )
-_X86_HALF = re.compile(r"^v?cvt(?:ph2ps|ps2ph)$")  # there is no other instruction for a single number
+_X86_HALF = re.compile(r"^v?cvt(?:ph2ps|ps2ph)$")  # scalars use the same instruction
 _X86_BITS = {"x": 128, "y": 256, "z": 512}
 _ARM_WHOLE = re.compile(r"\bv\d+\.(?:16b|8h|4s|2d)\b")
 _ARM_SCALABLE = re.compile(r"\bz\d+\.[bhsd]\b")
@@ -226,11 +226,10 @@ _ARM_MOVES = re.compile(
 
 
 def vector_bits(functions: Sequence[Function], scalable: int = 0) -> int | None:
-    """Return the bits of the widest vector registers that the code computes with; 0 if it computes on single numbers
-    only.
+    """Return the bits of the widest vector registers that the code computes with; 0 if it computes on scalars only.
 
-    If it computes nothing, those that it copies with. None if neither is known: compilers also copy single numbers
-    side by side. ``scalable`` is the width of SVE registers.
+    If it computes nothing, return those that it copies with; None if that is ambiguous, since compilers also copy
+    adjacent scalars in vector registers. ``scalable`` is the width of SVE registers in bits.
     """
     texts = [i.text for f in functions for i in f.instructions]
     computing = max((_computes(text, scalable) for text in texts), default=0)
@@ -256,7 +255,7 @@ def _computes(text: str, scalable: int) -> int:
 
 
 def _copies(text: str) -> int:
-    """Return the bits of a vector that is copied to or from memory outside of the stack."""
+    """Return the bits of the vector that an instruction copies to or from memory outside the stack, else 0."""
     operation, _, operands = text.partition(" ")
     if "[" not in operands or re.search(r"\[(?:[re]?[sb]p|sp)\b", operands):
         return 0

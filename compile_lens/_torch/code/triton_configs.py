@@ -1,7 +1,6 @@
-"""Inductor's compile of a Triton kernel: its launch configurations, and the input of Triton's compiler for one of
-them.
+"""Inductor's compile of a Triton kernel: its launch configurations, and the input of Triton's compiler for each.
 
-The text of a kernel is a Python module whose decorators make Inductor's autotuner. Nothing here launches it.
+A kernel's text is a Python module whose decorators create Inductor's autotuner. Nothing here launches it.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from ..._triton.assembly import Recipe
 
 @contextlib.contextmanager
 def without_device() -> Iterator[None]:
-    """Run the text of a kernel without choosing a driver, or a launch configuration of an earlier run."""
+    """Let a kernel's text run, for the duration, without selecting a driver or an earlier run's configuration."""
     from torch._inductor.runtime import triton_helpers, triton_heuristics
 
     with contextlib.ExitStack() as stack:
-        # The module asks for the GPU's driver in one of its first lines.
+        # The module selects the GPU's driver in one of its first lines.
         if hasattr(triton_helpers, "set_driver_to_gpu"):
             stack.enter_context(mock.patch.object(triton_helpers, "set_driver_to_gpu", _do_nothing))
-        # The best configuration of an earlier run would be read from torch's cache, and hide the others.
+        # The best configuration of an earlier run, read from torch's cache, would hide the others.
         cache = getattr(triton_heuristics, "AutotuneCache", None)
         if hasattr(cache, "create"):
             stack.enter_context(mock.patch.object(cache, "create", staticmethod(_do_nothing)))
@@ -31,7 +30,7 @@ def without_device() -> Iterator[None]:
 
 
 def _do_nothing(*args: Any, **kwargs: Any) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 def configurations(tuner: Any) -> tuple[Any, ...]:
@@ -40,7 +39,7 @@ def configurations(tuner: Any) -> tuple[Any, ...]:
 
 
 def settings(configuration: Any) -> tuple[tuple[str, int], ...]:
-    """Return names and numbers of a launch configuration: block sizes first, then warps and stages."""
+    """Return the settings of a launch configuration by name: block sizes first, then warps and stages."""
     named = [(str(k), int(v)) for k, v in configuration.kwargs.items() if isinstance(v, int)]
     named += [("num_warps", int(configuration.num_warps)), ("num_stages", int(configuration.num_stages))]
     if (getattr(configuration, "num_ctas", 1) or 1) > 1:
@@ -51,7 +50,7 @@ def settings(configuration: Any) -> tuple[tuple[str, int], ...]:
 
 
 def recipe(tuner: Any, configuration: Any) -> Recipe:
-    """Return Inductor's input for Triton's compiler, for a launch configuration."""
+    """Return Inductor's input to Triton's compiler for a launch configuration."""
     meta = tuner._create_compile_meta(configuration)
     options = tuner._create_compile_options(configuration, meta)
     properties = tuner.device_props

@@ -1,4 +1,4 @@
-"""Reads the wrapper module that Inductor generated: its kernels, and the lines that launch them. Never runs it."""
+"""Parser for Inductor's generated wrapper module: its kernels and the lines that launch them. It is never run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ LANGUAGES = {
     "cuda": "cuda",
     "rocm": "rocm",
 }
-CHOOSES = frozenset(("multi_kernel", "size_hint_multi_kernel"))
-"""Calls that look like a kernel's definition and are a choice among several, of which the device's timings pick one.
-"""
+CHOICES = frozenset(("multi_kernel", "size_hint_multi_kernel"))
+"""Calls that look like a kernel's definition but choose among several kernels by timing on the device."""
 
 NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
-"""Functions of the wrapper that are for measuring it, not part of a call."""
+"""Functions of the wrapper that only benchmark it."""
 
-CLEARS = "torch.ops.aten.zero_.default"
-IN_PLACE = {"copy_": "torch.ops.aten.copy_.default", "zero_": CLEARS}
-"""The library calls behind methods of buffers in a wrapper, as ``buf1.copy_(buf0, False)``: a copy into another type,
-layout or device, and memory that a kernel needs to be clear."""
+CLEAR = "torch.ops.aten.zero_.default"
+IN_PLACE = {"copy_": "torch.ops.aten.copy_.default", "zero_": CLEAR}
+"""The operators behind methods of buffers in a wrapper, such as ``buf1.copy_(buf0, False)``: copies into another type,
+layout or device, and the clearing of memory for a kernel."""
 
 OF_PARTS = {
     "sum": "torch.ops.aten.sum.dim_IntList",
@@ -46,20 +45,20 @@ OF_PARTS = {
     "amin": "torch.ops.aten.amin.default",
     "to": "torch.ops.aten._to_copy.default",
 }
-"""The library calls behind ``buf4 = workspace_0[…].view(…).sum(dim=0).to(…)``: each block of a kernel left a part of a
-reduction over columns, and the wrapper reduces these."""
+"""The operators behind ``buf4 = workspace_0[…].view(…).sum(dim=0).to(…)``, with which the wrapper finishes a reduction
+over columns from the partial result of each block of a kernel."""
 
 NOT_KERNELS = frozenset(
     "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor view "
     "view_as_real view_as_complex _conj _neg_view alias detach lift_fresh permute transpose t squeeze unsqueeze "
     "select slice expand unbind split split_with_sizes diagonal sym_size sym_stride sym_numel".split()
 )
-"""Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
+"""Operators called by the wrapper that launch nothing: views, allocation, metadata."""
 
 
 def repeatable(text: str, number: int) -> str:
-    """Return the text of a wrapper without traces of this process: the count of compiled graphs, replaced by the
-    ``number`` in the capture, and Inductor's folder of each Triton kernel."""
+    """Return a wrapper's text without process-specific details: the graph counter becomes the capture's ``number``, and
+    the folders of Triton kernels are removed."""
     return _KERNEL_PATH.sub(r"\1", _COUNT.sub(rf"\g<1>{number}_", text))
 
 
@@ -68,7 +67,7 @@ _KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
 
 
 def syntax_of(text: str) -> ast.Module | None:
-    """Return the syntax of a wrapper module, None if it is not Python."""
+    """Return the syntax tree of a wrapper module, None if it is not Python."""
     try:
         return syntax.parse(text)
     except SyntaxError:  # the reader reports it
@@ -83,12 +82,12 @@ def kernels(
     loops: Sequence[Node],
     tree: ast.Module | None = None,
 ) -> tuple[tuple[Kernel, ...], Flow | None, str]:
-    """Return the kernels of a wrapper module, what a call runs of them, and a note for the reader (mostly ``""``).
+    """Return the kernels of a wrapper module, the control flow of a call, and a note for the user (usually ``""``).
 
     Args:
-        tree: its syntax, if the caller has it.
+        tree: the module's syntax tree, if the caller has it.
         launched: for each kernel call that Inductor generated, in order: the kernel's name and its loops.
-        groups, loops: the nodes of those stages; loops carry the post-grad nodes that they compute.
+        groups, loops: the nodes of those stages; the origins of loops are the post-grad nodes that they compute.
     """
     if tree is None:
         try:
@@ -99,10 +98,10 @@ def kernels(
     choices = _choices(tree)
     calls = _calls(tree, {*definitions, *choices})
     if launched and not definitions and not calls and "cpp_wrapper_src" in text:
-        # The calls stand in C++ inside the module (Inductor's cpp_wrapper).
+        # The calls are in the module's C++ source (Inductor's cpp_wrapper).
         definitions, calls = _in_cpp(text, [name for name, _ in launched])
     one_of = {line: choices[callee] for callee, line in calls if callee in choices}
-    # Where one of several is launched, each of them may be.
+    # A line that launches one of several kernels may launch each of them.
     calls = [(name, line) for callee, line in calls for name in choices.get(callee, (callee,))]
     launched = [(name, members) for kernel, members in launched for name in choices.get(kernel, (kernel,))]
     builder = _KernelBuilder(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
@@ -125,7 +124,7 @@ def kernels(
 
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.Call, ast.Assign]]:
-    """Yield the names that the module binds to the result of a call: name, call, statement."""
+    """Yield each name that the module assigns the result of a call to: name, call, statement."""
     for statement in tree.body:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
             continue
@@ -139,7 +138,7 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
     definitions: dict[str, tuple[str, str, int, int]] = {}
     for name, value, statement in _assigned(tree):
         language = _language(value.func)
-        if language in CHOOSES:
+        if language in CHOICES:
             continue
         sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if language and sources:
@@ -149,10 +148,10 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
 
 
 def _choices(tree: ast.Module) -> dict[str, tuple[str, ...]]:
-    """Return names under which one of several kernels is launched, and the names of these."""
+    """Return the kernels among which the device chooses, by the name under which one of them is launched."""
     choices: dict[str, tuple[str, ...]] = {}
     for name, value, _ in _assigned(tree):
-        if _language(value.func) in CHOOSES:
+        if _language(value.func) in CHOICES:
             lists = (a.elts for a in value.args if isinstance(a, ast.List))
             choices[name] = tuple(
                 kernel.id for some in lists for kernel in some if isinstance(kernel, ast.Name)
@@ -163,7 +162,7 @@ def _choices(tree: ast.Module) -> dict[str, tuple[str, ...]]:
 def _in_cpp(
     text: str, launched: Sequence[str]
 ) -> tuple[dict[str, tuple[str, str, int, int]], list[tuple[str, int]]]:
-    """Return the kernels and calls of a wrapper that is C++ itself; a call that cannot be found is in line 0."""
+    """Return the kernels and calls of a C++ wrapper; a call that is not found gets line 0."""
     definitions: dict[str, tuple[str, str, int, int]] = {}
     lines = text.splitlines()
     calls = []
@@ -201,7 +200,7 @@ def _in_cpp(
 _TRITON_IN_CPP = re.compile(
     r"^async_compile\.triton\('(?P<name>\w+)', (?P<literal>'''.*?(?<!\\)''')", re.MULTILINE | re.DOTALL
 )
-"""A Triton kernel that stands as a string in a wrapper of C++, for the device to compile when it runs."""
+"""A Triton kernel in a C++ wrapper: a string that is compiled at run time."""
 
 
 def _closing(lines: Sequence[str], first: int) -> int:
@@ -235,7 +234,7 @@ def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
 def _launches(calls: Iterable[ast.Call], defined: set[str]) -> list[tuple[str, int]]:
     """Return the calls that launch something: (kernel or callee, line), in the order of the text."""
     launches = [
-        (call.lineno, call.end_col_offset or 0, name)  # of a chain of methods, the first ends first
+        (call.lineno, call.end_col_offset or 0, name)  # in a chain of methods, the first call ends first
         for call in calls
         if (name := _callee(call.func, defined))
     ]
@@ -270,18 +269,18 @@ _NO_CALL = frozenset(
         ast.FunctionDef,
     )
 )
-"""Types in which no call is made: nearly all there are; the calls of an inner function are its own."""
+"""Types of syntax values that contain no call, which are most, and of nested functions, whose calls are their own."""
 
 
 def library_calls(line: str) -> list[str]:
-    """Return the library calls of one line of ``call``, in the order in which they run; none if it is not Python."""
+    """Return the library calls of one line of ``call`` in execution order; none if it is not Python."""
     tree = syntax_of(line)
     calls = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [name for name, _ in _launches(calls, set())]
 
 
 def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
-    """Yield the calls of a function, without those of functions inside it."""
+    """Yield the calls of a function without those of nested functions."""
     pending: list[Any] = list(function.body)
     while pending:
         node = pending.pop()
@@ -329,7 +328,7 @@ def _dotted(expr: ast.expr) -> str:
 
 
 class _KernelBuilder:
-    """Builds kernels from the nodes of a phase: the group of each loop, and the loops."""
+    """Builder of kernel records from a phase's loops and the fused group of each."""
 
     def __init__(self, phase: str, group_of: dict[str, Node], loops: dict[str, Node]) -> None:
         self.phase = phase
@@ -343,7 +342,7 @@ class _KernelBuilder:
         calls: list[tuple[str, int]],
         launched: Sequence[tuple[str, tuple[str, ...]]],
     ) -> Kernel:
-        """Return a kernel whose text is in the module."""
+        """Return the record of a kernel whose source is in the module."""
         language, source, first, last = definition
         loops = [loop for kernel, members in launched if kernel == name for loop in members]
         kernel = self._kernel(name, language, [line for callee, line in calls if callee == name], loops)
@@ -352,7 +351,7 @@ class _KernelBuilder:
     def externs(
         self, calls: list[tuple[str, int]], launched: Sequence[tuple[str, tuple[str, ...]]], defined: set[str]
     ) -> list[Kernel]:
-        """Return a kernel for each extern call site: two calls of ``mm`` are in two places."""
+        """Return a kernel record for each extern call site, since two calls of ``mm`` have two lines."""
         pending = [(kernel, loops) for kernel, loops in launched if kernel not in defined]
         externs: list[Kernel] = []
         counts: dict[str, int] = {}
@@ -362,7 +361,7 @@ class _KernelBuilder:
             match = next((i for i, (kernel, _) in enumerate(pending) if _same(kernel, callee)), None)
             loops = pending.pop(match)[1] if match is not None else ()
             if loops and all(loop in self.loops and self.loops[loop].kind == "nop" for loop in loops):
-                continue  # a view or memory that the library makes
+                continue  # a view or an allocation by the library
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
             externs.append(self._kernel(name, "extern", [line], loops))
@@ -380,22 +379,22 @@ class _KernelBuilder:
             launch_lines=tuple(lines),
             groups=tuple(g.name for g in groups),
             origins=tuple(origins),
-            no_origin="" if origins else _why_no_origin(name, groups),
+            no_origin="" if origins else _no_origin_reason(name, groups),
             reads=_sum([g.reads for g in groups]),
             writes=_sum([g.writes for g in groups]),
         )
 
 
 def _same(kernel: str, callee: str) -> bool:
-    """Return True if Inductor's name is the callee in the text, which may add the overload."""
+    """Return True if Inductor's name of a kernel is the callee in the text, which may add the overload."""
     kernel, callee = kernel.removeprefix("torch.ops."), callee.removeprefix("torch.ops.")
     return kernel == callee or kernel == callee.rpartition(".")[0]
 
 
-def _why_no_origin(name: str, groups: list[Node]) -> str:
+def _no_origin_reason(name: str, groups: list[Node]) -> str:
     if groups:
         return "Inductor recorded no origin for the loops that it runs"
-    if name.partition("#")[0] == CLEARS:
+    if name.partition("#")[0] == CLEAR:
         return "it clears the memory in which the kernel after it works: it stands for no operator of the program"
     return "Inductor did not report which of its nodes this call runs"
 
@@ -405,7 +404,7 @@ def _kind(groups: list[Node]) -> str:
     for kind in ("template", "scan", "reduction", "pointwise"):
         if kind in kinds:
             return kind
-    if kinds == {"extern"}:  # a call of a library to the scheduler, for which Inductor has a kernel's text
+    if kinds == {"extern"}:  # the scheduler treats it as a library call, but Inductor generated a kernel
         return "template"
     return sorted(kinds)[0] if kinds else UNKNOWN_KIND
 

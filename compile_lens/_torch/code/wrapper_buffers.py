@@ -1,7 +1,7 @@
-"""Reads from the text of a wrapper module which buffers its ``call()`` keeps live, line by line. Never runs it.
+"""Lifetimes of the buffers in a wrapper's ``call()``, read line by line from its text, which is never run.
 
-The text is the truth: names are bound (``buf0 = empty_strided_cpu(…)``), bound again (``buf1 = buf0``), deleted and
-returned. Memory is live while a name refers to it; an input that is not donated, to the end.
+Only the text counts: it binds names (``buf0 = empty_strided_cpu(…)``), rebinds them (``buf1 = buf0``), deletes and
+returns them. Memory is live while a name refers to it; that of an input that is not donated, to the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VIEWS = frozenset(("reinterpret_tensor", "_reinterpret_tensor", "alloc_from_pool
 SIZES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
          "uint32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "bool": 1, "int8": 1, "uint8": 1,
          "complex32": 4, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1}  # fmt: skip
-"""Bytes of an element, by the name in ``torch.<name>``."""
+"""Bytes per element by dtype, as in ``torch.<name>``."""
 
 
 WHOLE = -1
@@ -29,10 +29,10 @@ WHOLE = -1
 
 @dataclass(frozen=True)
 class BufferFacts:
-    """Inductor's facts of a buffer that are not in the text.
+    """Facts about a buffer that Inductor has and the text lacks.
 
-    ``results`` are the sizes of a library call's results by index, if they get names of their own (``WHOLE``: the only
-    one); ``aliases`` the buffers in whose memory a library call leaves its result.
+    ``results`` are the bytes of a library call's results by index (``WHOLE`` for an only one), if they get names of
+    their own; ``aliases`` are the buffers whose memory a library call's result shares.
     """
 
     nbytes: int | None = None
@@ -46,9 +46,10 @@ class BufferFacts:
 
 @dataclass
 class _Storage:
-    """Memory, and the names that refer to it. ``owned``: referred to from outside as well, so that it stays.
+    """One allocation and the names that refer to it. ``owned`` memory is also referred to from outside, so that it
+    stays.
 
-    ``nameless`` are positions of buffers whose own name is gone while views of them still keep the memory live.
+    ``nameless`` are positions of buffers whose own name is deleted while views keep the memory live.
     """
 
     nbytes: int | None
@@ -62,9 +63,9 @@ class CallMemory:
 
     Args:
         text: the wrapper module, or its syntax.
-        facts: facts of a buffer, by name; None if it is none.
-        results: how many of the returned values are the function's own (the others are saved for the
-            backward); None: all.
+        facts: returns the facts of a buffer by name, or None if the name is no buffer's.
+        results: number of the returned values that are the function's own (the others are saved for the backward); None
+            for all.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class CallMemory:
         self._read(text)
 
     def memory(self, phase: str) -> Memory:
-        """Return the buffers and the peak, as the record has them."""
+        """Return the record of the buffers and the peak."""
         note = self.note
         if not note and self._unknown:
             note = f"the sizes of {', '.join(self._unknown[:3])} depend on data: the peak is not known"
@@ -126,7 +127,7 @@ class CallMemory:
             elif isinstance(statement, (ast.If, ast.While, ast.For)) and not _only_raises(statement):
                 self.note = "it branches while it runs, and what a branch holds is not followed"
                 self._block([*statement.body, *statement.orelse])
-            self._weigh()
+            self._update_peak()
 
     def _assign(self, statement: ast.Assign) -> None:
         target, value = statement.targets[0], statement.value
@@ -134,7 +135,7 @@ class CallMemory:
             for item in target.elts:
                 if isinstance(item, ast.Name):
                     self._input(item.id)
-            self._weigh(entry=True)
+            self._update_peak(entry=True)
         elif isinstance(target, ast.Name):
             self._bind(target.id, value)
 
@@ -149,7 +150,7 @@ class CallMemory:
                 self._now += fact.nbytes - shared.nbytes
                 shared.nbytes = fact.nbytes
         else:
-            self._set_aside(name, fact.nbytes, owned=not fact.donated)
+            self._allocate(name, fact.nbytes, owned=not fact.donated)
         within = fact.within if fact.within in self._place else ""
         self._note(Buffer(name, "input", fact.nbytes, base=within, donated=fact.donated))
 
@@ -159,7 +160,7 @@ class CallMemory:
         if source in self._inside and isinstance(value, (ast.Subscript, ast.Name)):
             self._pick(name, source, value)
         elif source in self._storage and _is_view(value):
-            # With `del old` on the same line it is the same memory under a new name: a reuse.
+            # With `del old` on the same line the memory is reused under a new name.
             storage = self._storage[source]
             self._hold(name, storage)
             nbytes = storage.nbytes if isinstance(value, ast.Name) or fact is None else fact.nbytes
@@ -171,7 +172,7 @@ class CallMemory:
         if _last_name(value.func).startswith("empty_strided"):
             size = literal_bytes(value)
             nbytes = size if size is not None else fact.nbytes if fact is not None else None
-            self._set_aside(name, nbytes)
+            self._allocate(name, nbytes)
             self._note(Buffer(name, "intermediate", nbytes, self._line))
             return
         if fact is None or not fact.tensor:
@@ -180,24 +181,24 @@ class CallMemory:
             return
         base = next((a for a in fact.aliases if a in self._storage), "")
         if not fact.results:
-            self._made(name, fact.nbytes, base)
+            self._add_result(name, fact.nbytes, base)
             return
         self._inside[name] = {}
         for index, nbytes in fact.results:
             part = name if index == WHOLE else f"{name}[{index}]"
             self._inside[name][index] = part
-            self._made(part, nbytes, base)
+            self._add_result(part, nbytes, base)
 
-    def _made(self, name: str, nbytes: int | None, base: str) -> None:
-        """Add a result of a call, in the memory of ``base`` if it has one (a view that the library makes)."""
+    def _add_result(self, name: str, nbytes: int | None, base: str) -> None:
+        """Add a result of a call, in the memory of ``base`` if the library returns a view."""
         if base:
             self._hold(name, self._storage[base])
         else:
-            self._set_aside(name, nbytes)
+            self._allocate(name, nbytes)
         self._note(Buffer(name, "intermediate", nbytes, self._line, base=base))
 
     def _pick(self, name: str, source: str, value: ast.Subscript | ast.Name) -> None:
-        """Bind a result of a library call to a name of its own."""
+        """Bind one result of a library call to its own name."""
         index: object = WHOLE
         if isinstance(value, ast.Subscript):
             index = value.slice.value if isinstance(value.slice, ast.Constant) else None
@@ -206,7 +207,7 @@ class CallMemory:
             return
         self._hold(name, self._storage[part])
         place = self._place.pop(part, None)
-        if place is not None:  # it was there since the call, and stands where the call stands
+        if place is not None:  # the buffer exists since the call, so it keeps the call's position
             fact = self._facts(name)
             origins = fact.origins if fact is not None else ()
             self._place[name] = place
@@ -222,24 +223,24 @@ class CallMemory:
 
     def _drop(self, name: str) -> None:
         for part in self._inside.pop(name, {}).values():
-            self._let_go(part)
-        self._let_go(name)
+            self._release_name(part)
+        self._release_name(name)
 
-    def _let_go(self, name: str) -> None:
+    def _release_name(self, name: str) -> None:
         storage = self._storage.pop(name, None)
         if storage is None:
             return
         storage.holders.discard(name)
         place = self._place.get(name)
         buffer = self._buffers[place] if place is not None else None
-        # What is bound on the line that deletes the old name takes the memory over.
+        # A name bound on the line that deletes the old one takes over the memory.
         bound = [self._place[new] for new in self._bound if new in self._place]
-        heirs = [at for at in bound if self._buffers[at].base == name]
-        for at in heirs:
+        successors = [at for at in bound if self._buffers[at].base == name]
+        for at in successors:
             within = buffer.base if buffer is not None else ""
             self._buffers[at] = replace(self._buffers[at], base=within, reuses=name)
         if buffer is not None and place is not None and not (storage.owned and buffer.kind == "input"):
-            if heirs or buffer.base:
+            if successors or buffer.base:
                 self._buffers[place] = replace(buffer, free_line=self._line)
             else:
                 storage.nameless.append(place)
@@ -249,7 +250,7 @@ class CallMemory:
             if not storage.owned:
                 self._now -= storage.nbytes or 0
 
-    def _set_aside(self, name: str, nbytes: int | None, owned: bool = False) -> None:
+    def _allocate(self, name: str, nbytes: int | None, owned: bool = False) -> None:
         if nbytes is None:
             self._unknown.append(name)
         self._now += nbytes or 0
@@ -257,7 +258,7 @@ class CallMemory:
 
     def _hold(self, name: str, storage: _Storage) -> None:
         if name in self._storage:
-            self._let_go(name)
+            self._release_name(name)
         self._storage[name] = storage
         storage.holders.add(name)
 
@@ -266,20 +267,20 @@ class CallMemory:
         known = replace(buffer, origins=fact.origins if fact is not None else ())
         self._bound.append(buffer.name)
         place = self._place.setdefault(buffer.name, len(self._buffers))
-        self._buffers[place : place + 1] = [known]  # bound again (by the other branch) it is the same buffer
+        self._buffers[place : place + 1] = [known]  # if another branch binds it again, it is the same buffer
 
-    def _weigh(self, entry: bool = False) -> None:
+    def _update_peak(self, entry: bool = False) -> None:
         if self._now > self._peak:
             self._peak, self._peak_line = self._now, 0 if entry else self._line
 
 
 def _is_bound_to_itself(name: str, value: ast.Call) -> bool:
-    """Return True if an input is bound to itself: only a misaligned one, which is rare, is copied."""
+    """Return True if an input is bound to itself; only a misaligned input, which is rare, is copied."""
     return _last_name(value.func) == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
 
 
 def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
-    """Return ``call`` of a module, or of a class in it."""
+    """Return the function ``call`` of a module or of a class in it, None without one."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "call":
             return statement
@@ -289,7 +290,7 @@ def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
 
 
 def call_text(text: str) -> tuple[int, str]:
-    """Return the text of ``call`` in a wrapper module, and its first line; ``(0, "")`` if it has none."""
+    """Return the first line of ``call`` in a wrapper module, and its text; ``(0, "")`` if it has none."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if re.match(r"\s*def call\(", line)), None)
     if start is None:
@@ -304,12 +305,12 @@ def call_text(text: str) -> tuple[int, str]:
 
 
 def _only_raises(statement: ast.stmt) -> bool:
-    """Return True for a check of a size, which allocates nothing."""
+    """Return True for a size check, which allocates nothing."""
     return isinstance(statement, ast.If) and all(isinstance(s, ast.Raise) for s in statement.body)
 
 
 def root(value: Any) -> str:
-    """Return the name whose memory an expression refers to: itself, or the base of a view or of a part."""
+    """Return the name whose memory an expression refers to: the name itself, or the base of a view or an element."""
     while True:
         if isinstance(value, ast.Name):
             return value.id
@@ -328,7 +329,8 @@ def _is_view(value: ast.expr) -> bool:
 
 
 def literal_bytes(value: ast.Call) -> int | None:
-    """Return the bytes that ``empty_strided(size, stride, dtype)`` allocates; None if they are not literal numbers."""
+    """Return the bytes that ``empty_strided(size, stride, dtype)`` allocates; None if its arguments are not
+    literals."""
     if len(value.args) < 3:
         return None
     try:
@@ -344,7 +346,7 @@ def literal_bytes(value: ast.Call) -> int | None:
 
 
 def _numbers(value: ast.expr) -> tuple[int, ...]:
-    """Return a size of literal numbers. Raises ValueError if it has symbols."""
+    """Return a tuple of literal numbers. Raises ValueError if it has symbols."""
     if isinstance(value, ast.Tuple):
         items = [item.value for item in value.elts if type(item) is ast.Constant]
         if len(items) == len(value.elts):

@@ -1,7 +1,7 @@
-"""Reads from the text of a wrapper module what one call runs, and what it runs per iteration or per branch.
+"""Control flow of one call of a wrapper module, with its loops and branches, read from the text.
 
-Bodies of ``while_loop``, ``cond`` and ``invoke_subgraph`` are functions of the module, which ``call`` calls where it
-loops or branches. A line that launches one of several kernels is a branch as well. Nothing is run.
+Bodies of ``while_loop``, ``cond`` and ``invoke_subgraph`` are functions of the module, which ``call`` calls in a loop
+or branch. A line that launches one of several kernels is a branch too. Nothing is run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ CALL = "call"
 def flow(
     tree: ast.Module, launches: Sequence[int], one_of: Mapping[int, Sequence[str]] | None = None
 ) -> tuple[Flow | None, dict[int, str]]:
-    """Return what a call runs, and the body that holds each line that launches something.
+    """Return the flow of a call, and the body that contains each launching line.
 
-    None if a call runs every line once. ``launches`` are the lines that launch something; ``one_of`` has the kernels
-    of those that launch one of several, each of which is a body of its own.
+    The flow is None if a call runs every line once. ``launches`` are the launching lines; ``one_of`` has the candidates
+    of lines that launch one of several kernels, each of which is a body of its own.
     """
     functions = {f.name: f for f in _functions(tree.body)}
     if CALL not in functions:
@@ -37,7 +37,7 @@ def flow(
 
 
 def branch_name(line: int, kernel: str) -> str:
-    """Return the body for one of several kernels, in a line that launches one of them."""
+    """Return the name of the body for one of the kernels that a line may launch."""
     return f"line {line}: {kernel}"
 
 
@@ -50,7 +50,7 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
 
 
 class _Reader:
-    """Follows calls from ``call`` to the functions of the module."""
+    """Reader that follows calls from ``call`` to the functions of the module."""
 
     def __init__(
         self, functions: dict[str, ast.FunctionDef], launches: set[int], one_of: Mapping[int, Sequence[str]]
@@ -62,15 +62,15 @@ class _Reader:
         self._inside: list[str] = []
 
     def function(self, name: str) -> Flow:
-        """Return what one run of a function runs."""
+        """Return the flow of one run of a function."""
         self._inside.append(name)
         body_flow = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
         self._inside.pop()
         return body_flow
 
     def _block(self, statements: Sequence[ast.stmt], body: str, always: bool = False) -> Flow:
-        """Return the flow of statements that run together. ``always``: they are a whole function, which counts even if
-        it does nothing."""
+        """Return the flow of statements that run together. With ``always`` they are a whole function, which is recorded
+        even if it does nothing."""
         bodies: list[str] = [body] if always else []
         iterations: list[Flow] = []
         branches: list[tuple[Flow, Flow]] = []
@@ -93,10 +93,10 @@ class _Reader:
             if isinstance(statement, (ast.With, ast.Try)):
                 pending = [*statement.body, *(getattr(statement, "finalbody", ())), *pending]
                 continue
-            chosen: dict[int, Sequence[str]] = {}
+            choices_by_line: dict[int, Sequence[str]] = {}
             for node in _calls(statement):
                 if node.lineno in self._one_of:
-                    chosen[node.lineno] = self._one_of[node.lineno]
+                    choices_by_line[node.lineno] = self._one_of[node.lineno]
                 elif node.lineno in self._launches:
                     self.within[node.lineno] = body
                     bodies += [] if body in bodies else [body]
@@ -106,34 +106,36 @@ class _Reader:
                     bodies += inner.functions
                     iterations += inner.iterations
                     branches += inner.branches
-            branches += [pair for line, names in chosen.items() for pair in _either(line, names).branches]
+            branches += [
+                pair for line, names in choices_by_line.items() for pair in _choice_flow(line, names).branches
+            ]
         iterations = [one for one in iterations if one != _NOTHING]
         branches = [pair for pair in branches if pair != (_NOTHING, _NOTHING)]
         return Flow(tuple(bodies), tuple(iterations), tuple(branches))
 
 
-def _either(line: int, kernels: Sequence[str]) -> Flow:
-    """Return the flow of one of several kernels: the first, or one of the others."""
+def _choice_flow(line: int, kernels: Sequence[str]) -> Flow:
+    """Return the flow of a choice of kernels as nested branches: the first kernel, or one of the others."""
     first = Flow((branch_name(line, kernels[0]),))
-    return Flow((), (), ((first, _either(line, kernels[1:])),)) if len(kernels) > 1 else first
+    return Flow((), (), ((first, _choice_flow(line, kernels[1:])),)) if len(kernels) > 1 else first
 
 
 _NOTHING = Flow(())
 _NO_CALL = frozenset(
     (str, int, float, bool, type(None), ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del)
 )
-"""Types of syntax values in which no call is made: nearly all there are."""
+"""Types of syntax values that contain no call, which are most of them."""
 
 SYNTAX = frozenset(
     kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)
 )
-"""Types of syntax nodes: a look-up takes no call."""
+"""Types of syntax nodes, for a test without a call."""
 
 _MAY_CALL = SYNTAX - _NO_CALL
 
 
 def _calls(statement: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a statement, in the order of ``ast.walk``, which takes several times as long."""
+    """Yield the calls in a statement in the order of ``ast.walk``, which is several times slower."""
     pending = [statement]
     for node in pending:
         kind = type(node)
@@ -147,7 +149,7 @@ def _calls(statement: ast.AST) -> Iterator[ast.Call]:
 
 
 def _called(func: ast.expr) -> str:
-    """Return the function of the module that an expression calls; a partition is in a list of them."""
+    """Return the name of the function that an expression calls; partitions are called through a list."""
     if isinstance(func, ast.Name):
         return func.id
     if (

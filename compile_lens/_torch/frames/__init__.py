@@ -1,1 +1,1 @@
-"""Dynamo's frames: which capture a compile belongs to, where a graph ends, and which lines run eagerly."""
+"""Observers of Dynamo: the capture that a compile belongs to, ends of graphs, and lines that run eagerly."""

@@ -1,7 +1,7 @@
-"""Copies of a callable on code objects of their own, as Dynamo would look at it.
+"""Copies of a callable on new code objects, which Dynamo treats as the original.
 
-Dynamo stores what it compiles on code objects. A capture compiles a copy, so that Dynamo's entries go with
-the copy, and neither meet nor disturb what the program compiled.
+Dynamo stores compiled code on code objects. A capture compiles a copy, so that its entries die with the copy and do not
+interact with the program's.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ PART_COMPILED = "compiled already: captured here as a part of the whole, with th
 
 
 def compiled_notes(fn: Any) -> tuple[str, ...]:
-    """Return notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``),
-    and for parts, or modules that a function names, that were. Does not load the compiler."""
+    """Return notes if a module, its parts, or the modules that a function names were compiled in place
+    (``module.compile()``, a compiled ``forward``). Does not load the compiler."""
     fn = compiled_module(fn)
     note = [ALREADY_COMPILED] if isinstance(fn, torch.nn.Module) and _is_compiled_in_place(fn) else []
     return (*note, *parts_note([name for name, part in submodules(fn) if _is_compiled_in_place(part)]))
 
 
 def parts_note(names: list[str]) -> tuple[str, ...]:
-    """Return the note for compiled parts of these names; none for none."""
+    """Return the note on compiled parts of these names; empty without names."""
     several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
     return (f"{several if len(names) > 1 else names[0] + ' was'} {PART_COMPILED}",) if names else ()
 
 
 def compiled_module(fn: Any) -> Any:
-    """Return the module if its ``__call__`` is given and it was compiled in place, which that call runs; else
-    ``fn``."""
+    """Return the module if ``fn`` is the ``__call__`` of one that was compiled in place, which it runs; else ``fn``."""
     owner = getattr(fn, "__self__", None)
     if not isinstance(fn, types.MethodType) or not isinstance(owner, torch.nn.Module):
         return fn
@@ -45,7 +44,7 @@ def compiled_module(fn: Any) -> Any:
 
 
 def submodules(fn: Any) -> list[tuple[str, torch.nn.Module]]:
-    """Return the modules in a module by name, those that a method of one names, and those that a function names."""
+    """Return by name the modules in a module, or those that a method or function names."""
     behind = _wrapped_function(fn) or fn
     names = {name for code in _codes(getattr(behind, "__code__", None)) for name in code.co_names}
     owner = fn.__self__ if isinstance(fn, types.MethodType) else fn
@@ -75,7 +74,7 @@ _WHOLE = ("forward", torch.nn.Module.__call__.__name__)
 def _cell_value(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # it has nothing yet
+    except ValueError:  # the cell is empty
         return None
 
 
@@ -96,15 +95,15 @@ def _is_compiled_in_place(module: torch.nn.Module) -> bool:
 
 
 def _is_compiled(method: Any) -> bool:
-    """Return True if a method was given to ``torch.compile``."""
+    """Return True if a method was passed to ``torch.compile``."""
     return getattr(method, "_torchdynamo_orig_callable", None) is not None and not getattr(
         method, "_torchdynamo_disable", False
     )
 
 
 def call_uncompiled(undo: Undo, module: Any) -> None:
-    """Call a module's own code until ``undo``, not the result of ``module.compile()`` or a compiled
-    ``forward``, in which a compiler around it sees nothing."""
+    """Make a module run its own code until ``undo``, not the result of ``module.compile()`` or a compiled ``forward``,
+    into which an outer compiler does not look."""
     if not isinstance(module, torch.nn.Module):
         return
     own = vars(module)
@@ -118,22 +117,22 @@ def call_uncompiled(undo: Undo, module: Any) -> None:
 
 
 def leave_unmarked(undo: Undo, fn: Any) -> None:
-    """Remove at ``undo`` the mark that compiling a module sets on it, unless the program compiled it before."""
+    """Remove at ``undo`` the attribute that compiling sets on a module, unless the program compiled it before."""
     if isinstance(fn, torch.nn.Module) and values.COMPILED_MARK not in vars(fn):
         undo.add(vars(fn).pop, values.COMPILED_MARK, None)
 
 
 def _wrapped_function(fn: Any) -> Any:
-    """Return the function from which a compiled one was made; for a method, bound to the same object."""
+    """Return the original of a compiled function, or None; for a method, bound to the same object."""
     inner = getattr(fn, "_torchdynamo_orig_callable", None)
     if isinstance(fn, types.MethodType) and isinstance(inner, types.FunctionType):
-        return types.MethodType(inner, fn.__self__)  # it was compiled where its class was made
+        return types.MethodType(inner, fn.__self__)  # it was compiled in the class body
     return inner
 
 
 def uncompiled_function(fn: Any) -> tuple[Any, str]:
-    """Return the function behind one that is compiled or disabled, as ``torch.compile`` looks for it, and a
-    note for the reader."""
+    """Return the original of a compiled or disabled function, as ``torch.compile`` finds it, and a note for the
+    user."""
     from torch._dynamo.eval_frame import innermost_fn
 
     given, fn = fn, compiled_module(fn)
@@ -145,7 +144,7 @@ def uncompiled_function(fn: Any) -> tuple[Any, str]:
         if inner is None or inner is fn:
             return fn, note
         if getattr(fn, "_torchdynamo_disable", False):
-            # Given such a function itself, not a caller or a module's method, torch.compile compiles what is inside.
+            # torch.compile compiles the inner function if it gets such a function itself, not its caller.
             inside = innermost_fn(fn)
             if isinstance(fn, types.MethodType) and isinstance(inside, types.FunctionType):
                 inside = types.MethodType(inside, fn.__self__)
@@ -161,15 +160,15 @@ def uncompiled_function(fn: Any) -> tuple[Any, str]:
 
 
 def copied(undo: Undo, fn: Any) -> Any:
-    """Return a callable that does the same on code objects of its own, as ``torch.compile`` would look at it;
-    until ``undo``."""
+    """Return an equivalent callable on new code objects, valid until ``undo``, which ``torch.compile`` treats as the
+    original."""
     if not isinstance(fn, torch.nn.Module):
         return _copied_function(fn)
     if not _own_forward(fn):
         return _wrapped(fn) if _is_skipped(fn) else fn
     if not _has_hooks(fn):
-        return _copy_method(fn.forward)  # calling the module is calling this, and nothing more
-    # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
+        return _copy_method(fn.forward)  # calling the module runs only this
+    # Its hooks run outside of Dynamo and must receive the module itself, so the copy is set on the module.
     _replace_forward(undo, fn)
     return fn
 
@@ -189,7 +188,7 @@ def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:
 
 
 def _own_forward(module: torch.nn.Module) -> bool:
-    """Return True if the module runs a ``forward`` of the program's own, which can be copied."""
+    """Return True if the module runs the program's own ``forward``, which can be copied."""
     return (
         type(module).__call__ is torch.nn.Module.__call__
         and getattr(module, "_compiled_call_impl", None) is None
@@ -200,7 +199,7 @@ def _own_forward(module: torch.nn.Module) -> bool:
 
 
 def _has_hooks(module: torch.nn.Module) -> bool:
-    """Return True if anything but ``forward`` runs when the module is called."""
+    """Return True if calling the module runs hooks as well as ``forward``."""
     own = vars(module)
     shared = vars(torch.nn.modules.module)
     hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
@@ -213,10 +212,10 @@ def _has_hooks(module: torch.nn.Module) -> bool:
 
 
 def _is_wrapped(fn: Any) -> bool:
-    """Return True if torch.compile puts a frame of torch's around a callable, since it has none that Dynamo looks at.
+    """Return True if torch.compile wraps a callable in a frame of torch's, since it has none that Dynamo evaluates.
 
-    Torch is asked, for its rule differs between versions: not all wrap a function without a source file. Where it is
-    switched off, it returns the callable.
+    The test calls torch, whose rule differs between versions: not all wrap a function without a source file. If
+    compilation is switched off, torch returns the callable.
     """
     compiled = torch._dynamo.optimize(_unused_backend)(fn)
     return getattr(compiled, "_torchdynamo_orig_callable", fn) is not fn
@@ -227,7 +226,7 @@ def _unused_backend(graph: Any, inputs: Any) -> Any:
 
 
 def _is_skipped(module: torch.nn.Module) -> bool:
-    """Return True if torch.compile puts a frame of torch's around a module, as it does around torch's own."""
+    """Return True if torch.compile wraps a module in a frame of torch's, as it does with torch's own modules."""
     from torch._dynamo import trace_rules
 
     return isinstance(module.forward, types.MethodType) and bool(trace_rules.check(module.forward))

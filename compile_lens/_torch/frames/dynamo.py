@@ -1,5 +1,4 @@
-"""Dynamo: the capture of a compile, source texts, guards, dynamic sizes, and compiled functions inside the
-captured one."""
+"""State of Dynamo: the capture of a compile, source texts, guards, dynamic sizes, inlined compiled functions."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ from ..ground.recorder_state import Root
 from . import code_copies, eager_lines
 
 RECORDER_ATTRIBUTE = "compile_lens_recorder"
-"""Attribute of our backend that leads from Dynamo's objects to the recorder of the capture."""
+"""Attribute of our backend with the recorder of the capture."""
 
 
 _TORCH_MODULES = "/torch/nn/modules/"
 
 
 def recorder_of(backend: Any) -> Recorder | None:
-    """Return the recorder behind a backend callable, or None if the backend is not ours."""
+    """Return the recorder of a backend callable, or None if the backend is not ours."""
     for _ in range(8):
         recorder = getattr(backend, RECORDER_ATTRIBUTE, None)
         if isinstance(recorder, Recorder):
@@ -49,12 +48,12 @@ def recorder_of(backend: Any) -> Recorder | None:
 
 
 def recorder_around(translator: Any) -> Recorder | None:
-    """Return the recorder of the capture for which a translator of Dynamo's works."""
+    """Return the recorder of the capture that one of Dynamo's translators compiles for, or None."""
     return recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
 
 
 def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
-    """Return the draft of the compile that Dynamo is in."""
+    """Return the draft of Dynamo's current compile."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     frame_id = getattr(compile_id, "frame_id", None)
     attempt = getattr(compile_id, "frame_compile_id", None)
@@ -62,7 +61,7 @@ def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
 
 
 def keep_source(recorder: Recorder, code: Any) -> None:
-    """Keep the text of a function that was compiled."""
+    """Record the source text of a compiled function."""
     if code is None:
         return
     key = (code.co_filename, code.co_firstlineno, code.co_name)
@@ -76,7 +75,7 @@ def keep_source(recorder: Recorder, code: Any) -> None:
 
 
 def source_of(code: Any) -> Source | None:
-    """Return the text of a function; None if it has none, is a resume function, or is not the program's."""
+    """Return a function's source text; None if it has none, is a resume function, or is not the program's."""
     if not _has_text(code):
         return None
     linecache.checkcache(code.co_filename)
@@ -84,9 +83,9 @@ def source_of(code: Any) -> Source | None:
         return None
     try:
         lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
+    except (OSError, TypeError, IndexError):  # created by exec, or the file is gone
         return None
-    # A method by its class, but not by the function in which that was written. Python 3.10 does not say.
+    # Name a method with its class, but without enclosing functions. Python 3.10 has no qualified name.
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     return Source(code.co_filename, first, name, "".join(lines))
 
@@ -113,7 +112,7 @@ def _has_text(code: Any) -> bool:
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
-    """Return the line where a function begins, also for its resume functions."""
+    """Return the line where a function, or the original of a resume function, begins."""
     first: int = code.co_firstlineno
     if not eager_lines.is_resume(code):
         return first
@@ -129,7 +128,7 @@ def qualified_name(function: Any) -> str:
 
 
 def keep_root(recorder: Recorder, target: Any) -> None:
-    """Remember the captured callable: its name, its place, and its text if it has one."""
+    """Record the captured callable: its name, its place, and its source text if it has one."""
     while isinstance(target, functools.partial):
         target = target.func
     function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
@@ -149,8 +148,8 @@ def keep_root(recorder: Recorder, target: Any) -> None:
     "torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules", claims.LINES
 )
 def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
-    last. If the captured callable is a module of torch's, there is no such line, and theirs are shown."""
+    """Return False if the captured callable is a module of torch's, so that its lines appear in stack traces. Dynamo
+    omits frames in ``torch/nn/modules`` to end a trace with the user's own line, but there is none."""
     recorder = recorder_around(translator)
     root = recorder.frames.root if recorder is not None else None
     if root is not None and root.of_torch:
@@ -160,7 +159,7 @@ def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) ->
 
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary", claims.CALL_ENDS)
 def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Add the last line of a call to Dynamo's frame summaries, in which every call seems to end on its first line."""
+    """Add the last line of a call to Dynamo's frame summaries, which have only its first line."""
     summary = real(translator, *args, **kwargs)
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
     end = getattr(positions, "end_lineno", None)
@@ -175,7 +174,7 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
 
 @free_hook("torch._dynamo.output_graph:SubgraphTracer.create_proxy", claims.CALL_ENDS)
 def mark_whole_values(real: Any, tracer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Mark a call that is all that a statement assigns or returns in the stack trace of its node."""
+    """Mark, in the stack trace of its node, a call that is the whole value of an assignment or return."""
     proxy = real(tracer, *args, **kwargs)
     if source_places.MARKS_WHOLE_VALUES:
         return proxy
@@ -191,7 +190,7 @@ def mark_whole_values(real: Any, tracer: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
-    """Return the guards of a compile, in a stable order; ``tensors`` has the text of the checks of each tensor."""
+    """Return the guards of a compile in a stable order; ``tensors`` has the text of each tensor's checks by name."""
     records = []
     for guard in exported:
         kind = kind_of(guard)
@@ -210,8 +209,7 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
 
 
 def conditions(guard: Any) -> list[str]:
-    """Return the conditions of a guard, each once: torch repeats those on the state of the process with each
-    compile."""
+    """Return the conditions of a guard, each once: torch repeats those on global state with each compile."""
     return list(dict.fromkeys(str(line) for line in getattr(guard, "code_list", None) or ()))
 
 
@@ -225,7 +223,7 @@ _CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), 
 
 
 def tensor_checks(manager: Any) -> dict[str, str]:
-    """Return the checks of each tensor in the guards of a cache entry, by its name."""
+    """Return the checks of each tensor, by name, from the guards of a cache entry."""
     checks = {}
     for leaf in manager.get_leaf_guards():
         for part in leaf.verbose_code_parts():
@@ -238,7 +236,7 @@ def tensor_checks(manager: Any) -> dict[str, str]:
 
 
 def failed_guard(recorder: Recorder, reason: str) -> str:
-    """Return why a cache entry did not match, under the id that the entry has in this capture."""
+    """Return why a cache entry did not match, with the entry's id in this capture."""
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())
     match = re.match(r"(\d+)/(\d+): ", text)
     return recorder.numbers.own_id(int(match[1]), int(match[2])) + text[match.end() - 2 :] if match else text
@@ -246,10 +244,10 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
 
 @free_hook("torch._dynamo.guards:profile_guard_manager")
 def skip_latency(real: Any, *args: Any, **kwargs: Any) -> float:
-    """Skip torch's measurement of the microseconds that the guards of an entry take, for its log and trace.
+    """Skip torch's measurement of guard latency in microseconds, unless its log or trace shows it.
 
-    Before torch measures, it overwrites the processor's caches: 20 ms for each compile, as long as the
-    compile of a small function, and the next step finds the caches empty.
+    Torch flushes the processor's caches for it, which takes 20 ms per compile, as long as compiling a small function,
+    and slows the next step.
     """
     return 0.0 if is_capturing() and not _shows_latency() else float(real(*args, **kwargs))
 
@@ -261,7 +259,7 @@ def _shows_latency() -> bool:
 
 
 def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
-    """Return the sizes that were compiled as symbols, with their sources."""
+    """Return the sizes of inputs that were compiled as symbols, with their sources."""
     dims: dict[tuple[str, str], DynamicDim] = {}
     for node in gm.graph.nodes:
         if node.op != "placeholder":
@@ -279,7 +277,7 @@ def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
 
 
 def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
-    """Return ``dynamic_dims``, and numbers of the program, and sizes of tensors that are no inputs of the graph."""
+    """Return ``dynamic_dims``, then symbolic Python numbers and sizes of tensors that are not inputs of the graph."""
     dims = dynamic_dims(gm)
     numbers: dict[str, DynamicDim] = {}
     sizes = {d.symbol for d in dims}
@@ -298,8 +296,8 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
 
 
 def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicDim, ...]:
-    """Return a graph's known symbols completed from torch's shape environment: the value of a number, and
-    symbols that no graph takes, such as a number that is only passed on past a graph break."""
+    """Return a graph's ``known`` symbols, completed from torch's shape environment with values of numbers and with
+    symbols that no graph takes, such as a number that is only passed across a graph break."""
     every = {d.source: d for d in symbols(shapes)}
     own = tuple(d if d.observed else every.get(d.source, d) for d in known)
     have = {d.source for d in own}
@@ -307,14 +305,16 @@ def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tupl
 
 
 def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
-    """Return the unspecialised symbols of torch's shape environment, with the values seen.
+    """Return the unspecialised symbols of torch's shape environment, with their example values.
 
-    Left out: symbols of a tensor's base, which a program does not name, and values that a tensor holds, which
-    are data, unless a guard checks them.
+    Symbols of a view's base, which the program does not name, are omitted, as are elements of a tensor, which are data,
+    unless a guard checks them.
     """
     guarded = {symbol for guard in getattr(shapes, "guards", ()) for symbol in guard.expr.free_symbols}
     dims = []
-    new = hasattr(shapes, "backed_var_to_val")  # torch 2.11 has the other name, of which 2.13 warns
+    new = hasattr(
+        shapes, "backed_var_to_val"
+    )  # torch 2.11 has only the old name, which is deprecated in 2.13
     seen = getattr(shapes, "backed_var_to_val" if new else "var_to_val", {})
     for symbol, sources in getattr(shapes, "var_to_sources", {}).items():
         now = shapes.replace(symbol)
@@ -338,8 +338,8 @@ def _symbol(name: str, symbol: str, seen: Any) -> DynamicDim:
 
 
 def _number_symbol(node: torch.fx.Node) -> str:
-    """Return the symbol of a number that a graph gets in a tensor; the name of that tensor if it is never read, and
-    ``""`` if the number became a constant after it had been a symbol."""
+    """Return the symbol of a number that a graph takes as a tensor; the tensor's name if it is never read; ``""`` if
+    the symbol was specialised to a constant."""
     values = (user.meta.get("example_value") for user in node.users)
     symbols = [value for value in values if isinstance(value, torch.SymFloat)]
     if any(getattr(value.node.expr, "is_number", False) for value in symbols[:1]):
@@ -348,8 +348,7 @@ def _number_symbol(node: torch.fx.Node) -> str:
 
 
 def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:
-    """Return the inputs of a graph under the names that they have in the function, without those that a
-    module holds."""
+    """Return the inputs of a graph under their names in the function, without parameters and buffers of modules."""
     named = zip((_source_name(n) for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)
     module_paths = ("._parameters[", "._buffers[", "._modules[")
     return [
@@ -368,8 +367,7 @@ def _source_name(node: torch.fx.Node) -> str:
 
 
 def recompile_limit(code: Any, recorder: Recorder) -> int:
-    """Return the user's limit on recompiles for what this capture compiled: entries of others in the same
-    list do not count."""
+    """Return the user's recompile limit, raised by the number of other compiles' entries in the same list."""
     limit = int(torch._dynamo.config.recompile_limit)
     if can_isolate():
         return limit
@@ -379,10 +377,10 @@ def recompile_limit(code: Any, recorder: Recorder) -> int:
 
 @functools.cache
 def can_isolate() -> bool:
-    """Return True if this torch can keep the entries of one compile in a region of their own, on its thread alone.
+    """Return True if this torch can isolate the entries of one compile in a region that is local to its thread.
 
-    Before 2.15 there is one region for the whole process: what another thread compiles while a capture runs would
-    stand in the capture's region, be found by nobody and be compiled again.
+    Before 2.15 the region is global to the process: code that another thread compiles during a capture would go to the
+    capture's region, never be found, and be compiled again.
     """
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return "isolate_recompiles" in known and torch_version() >= (2, 15)
@@ -390,7 +388,7 @@ def can_isolate() -> bool:
 
 @free_hook("torch._dynamo.variables.functions:WrapperUserFunctionVariable.call_function", claims.NOTES)
 def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep the wrapper that Dynamo looks through if ``torch.compile`` returned it."""
+    """Record a wrapper from ``torch.compile`` that Dynamo inlines."""
     wrapper = getattr(variable, "wrapper_obj", None)
     if getattr(wrapper, "_torchdynamo_orig_callable", None) is not None:
         recorder = recorder_around(translator)
@@ -400,8 +398,8 @@ def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwarg
 
 
 def compiled_inside(recorder: Recorder, fn: Any) -> list[str]:
-    """Return the names of compiled functions that Dynamo inlined, without the parts of the module ``fn``, of
-    which more is known."""
+    """Return the names of compiled functions that Dynamo inlined, without parts of the module ``fn``, which are noted
+    separately."""
     of_parts = {id(_underlying(part.forward)) for _, part in code_copies.submodules(fn)}
     wrappers = [one for key, one in recorder.frames.inlined.items() if key not in of_parts]
     return list(dict.fromkeys(str(one.__qualname__).rpartition("<locals>.")[2] for one in wrappers))

@@ -1,4 +1,4 @@
-"""The error that ended a capture: its place in the program, and the compiler's advice."""
+"""The error that ended a capture, its place in the program, and the compiler's advice."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..ground.source_places import is_internal
 from . import eager_lines, graph_breaks, skipped_frames
 
 REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
-"""Hint for an error of the device (``targets.device_refusals``)."""
+"""Hint for an error that the device would raise (``targets.device_refusals``)."""
 
 
 def failure(recorder: Recorder, error: Exception) -> Failure:
-    """Return the record of an error that the function or the compiler raised."""
+    """Return the record of an error raised by the function or the compiler."""
     of_dynamo = isinstance(error, exc.TorchDynamoException)
     stage = recorder.failed_stage or ("dynamo" if of_dynamo else "run")
     inner = getattr(error, "inner_exception", None) or error
@@ -47,7 +47,7 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
 
 
 def _located(frame: Frame) -> Frame:
-    """Return a frame with the classes that its function stands in, and with the text of what was computed."""
+    """Return a frame with the class names of its function, and with the text of the call."""
     function, call = frame.function, frame.call
     if classes := _classes(frame.file, frame.line):
         function = f"{'.'.join(classes)}.{function}"
@@ -58,10 +58,10 @@ def _located(frame: Frame) -> Frame:
 
 
 def _classes(file: str, line: int) -> list[str]:
-    """Return the names of the classes around a line, outermost first; those inside of a function only."""
+    """Return the names of the classes around a line, outermost first; inside a function, only classes within it."""
     try:
         tree = syntax.parse(source_text.text(file, line))
-    except (SyntaxError, ValueError):  # what stands there is no Python, such as a template
+    except (SyntaxError, ValueError):  # the file is not Python, such as a template
         return []
     names: list[str] = []
     body: list[ast.stmt] = tree.body
@@ -88,7 +88,8 @@ _BLOCKS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.With
 
 
 def _lowered(error: BaseException) -> tuple[Frame, ...]:
-    """Return the stack of the node that Inductor was lowering, callers first; empty if it failed at something else."""
+    """Return the stack of the node that Inductor was lowering, callers first; empty if the error came from
+    elsewhere."""
     node = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         # ``GraphLowering.run_node(self, n)``, and the interpreter's own below it.
@@ -98,7 +99,7 @@ def _lowered(error: BaseException) -> tuple[Frame, ...]:
 
 
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
-    """Return the program's stack at the error, callers first, without frames of torch and of the library."""
+    """Return the program's stack at the error, callers first, without frames of torch and the standard library."""
     own_frames: list[tuple[traceback.FrameSummary, Any]] = []
     callers: tuple[Frame, ...] = ()
     for summary, (frame, _) in zip(
@@ -107,11 +108,11 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
         if is_internal(summary.filename) or skipped_frames.is_foreign(summary.filename):
             continue
         if traced := _traced(summary, frame):
-            # What Dynamo made of a function calls the graph from the line of its head.
+            # Dynamo's code calls the graph from the line of the function's head.
             callers = (*graph_breaks.stack(one for one, _ in own_frames[:-1]), *traced)
             own_frames = []
             continue
-        if eager_lines.is_resume(frame.f_code) and own_frames:  # what called it is the part before the break
+        if eager_lines.is_resume(frame.f_code) and own_frames:  # its caller is the part before the break
             before = eager_lines.plain_name(own_frames[-1][0].name)
             if (
                 before == eager_lines.plain_name(summary.name)
@@ -123,16 +124,18 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
     if callers:
         return (*callers, *frames)
     if frames and frames[-1].line == own_frames[-1][1].co_firstlineno:
-        # Code that Dynamo made for what stands after a break has no lines: the break before it is the place.
+        # Dynamo's code for the part after a break has no lines, so use the place of the break.
         last = frames[-1]
         ends = [d.ending.frames for d in recorder.drafts.values() if d.ending is not None and d.ending.frames]
         ends = [e for e in ends if (e[0].file, e[0].function) == (last.file, last.function)]
-        frames = (*frames[:-1], ends[-1][0]) if ends else frames  # the rest is what Dynamo looked into there
+        frames = (
+            (*frames[:-1], ends[-1][0]) if ends else frames
+        )  # further frames are functions that Dynamo inlined there
     return frames
 
 
 def _traced(summary: traceback.FrameSummary, frame: Any) -> tuple[Frame, ...]:
-    """Return the stack of the node that a frame of a graph's own code runs, callers first; empty for other frames."""
+    """Return the stack of the node that a frame of FX-generated code runs, callers first; empty for other frames."""
     module = frame.f_locals.get("self") if summary.filename.startswith("<eval_with_key>") else None
     if not isinstance(module, torch.fx.GraphModule):
         return ()

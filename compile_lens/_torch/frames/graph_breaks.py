@@ -1,8 +1,8 @@
-"""Graph breaks with the reason and the place that Dynamo logs.
+"""Graph breaks with the reason and place that Dynamo logs.
 
-The backend gets the end of a graph as a short text, which for a break that Dynamo could not resume from
-(``step_unsupported``) and for a branch on a tensor (``generic_jump``) has no cause, and names the line where
-the graph ends. The exception that Dynamo logs has both.
+The backend only receives a short text and the line where the graph ends. The text has no cause for a break that Dynamo
+cannot resume from (``step_unsupported``) or a branch on a tensor (``generic_jump``). The exception that Dynamo logs has
+both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACEHOLDERS = {
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Keep the reason of a graph break that Dynamo logs until the graph that it ends is complete."""
+    """Record the reason of a graph break that Dynamo logs, for use when its graph is complete."""
     recorder = dynamo.recorder_around(translator)
     if recorder is not None and not getattr(exc, "logged", False):
         recorder.frames.current.logged = LoggedBreak(
@@ -53,7 +53,7 @@ def log_graph_break(
     "torch._dynamo.output_graph:OutputGraph.compile_subgraph", claims.BREAKS, claims.SKIPS, claims.RECOMPILES
 )
 def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note why the graph of a frame ends here, and which lines run eagerly after it."""
+    """Record why a frame's graph ends, and which lines run eagerly after it."""
     recorder = dynamo.recorder_of(getattr(output, "compiler_fn", None))
     if recorder is None:
         return real(output, *args, **kwargs)
@@ -88,7 +88,7 @@ def _resume_skip(recorder: Recorder, compilation: str, code: Any, output: Any, w
 
 
 def ending(reason: Any) -> Ending | None:
-    """Return how a graph ended, from Dynamo's ``GraphCompileReason``, which is all that a backend gets."""
+    """Return the end of a graph from Dynamo's ``GraphCompileReason``, which is all that a backend receives."""
     if reason is None:
         return None
     frames = stack(reason.user_stack)
@@ -102,8 +102,8 @@ def ending(reason: Any) -> Ending | None:
 
 
 def becomes_break(error: BaseException, translator: Any) -> bool:
-    """Return True if Dynamo turns an error of the backend into a graph break: that of an operator whose result
-    depends on data, unless the program wants one graph or put functions into it itself."""
+    """Return True if Dynamo turns a backend error into a graph break: one for an operator with a data-dependent result,
+    unless the program requires one graph or uses ``allow_in_graph``."""
     if not isinstance(error, getattr(torch._dynamo.exc, "exceptions_allowed_to_be_fallback", ())):
         return False
     output = getattr(translator, "output", None)
@@ -112,7 +112,7 @@ def becomes_break(error: BaseException, translator: Any) -> bool:
 
 
 def cause(error: Any, kind: str = BREAK) -> Ending:
-    """Return why Dynamo gave up, from its exception: the break itself, not what went wrong while handling it."""
+    """Return why Dynamo gave up, from its exception: the break itself, not an error while handling it."""
     summaries = getattr(error, "real_stack", None)
     if not summaries:
         summaries = (
@@ -127,14 +127,14 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
 
 
 def _with_branch(ended: Ending) -> Ending:
-    """Return the ending with the line that branches on the number which it reads, where that is known."""
+    """Return the ending with the place that branches on the number read there, if it is known."""
     if CAPTURE_SCALARS not in ended.hint:
         return ended
     return dataclasses.replace(ended, branch=number_branches.of_frames(ended.frames, _callers()))
 
 
 def _callers() -> Iterator[Frame]:
-    """Yield the frames of the program that run the one that Dynamo evaluates, innermost first."""
+    """Yield the program's frames that called the one being evaluated, innermost first."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -146,7 +146,7 @@ def _callers() -> Iterator[Frame]:
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
-    """Return frames of the program, callers first, under the names that their functions have there."""
+    """Return the program's frames, callers first, with the functions' names in the program."""
     frames = (fx.frame_of(s) for s in summaries)
     return tuple(
         dataclasses.replace(

@@ -1,7 +1,7 @@
-"""Branches on a number that a tensor held: ``n = x.sum().item()``, and then ``if n > 3:``, or ``numbers[n]`` of a list.
+"""Branches on a number read from a tensor: ``n = x.sum().item()``, then ``if n > 3:`` or ``numbers[n]`` of a list.
 
-With ``capture_scalar_outputs`` the number is a part of the graph, which breaks where Python has to know it. Read from
-the text of the program: where the number goes through what is not plain arithmetic, it is not followed.
+With ``capture_scalar_outputs`` the number is part of the graph, which breaks where Python needs its value. The branch
+is found in the program's text; the number is followed through plain arithmetic only.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ...record.graph import Frame
 from ..ground import source_text
 from ..ground.source_places import column
 
-_READS = ("item", "tolist")
-_NUMBERS = ("abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "sum")
-"""Functions of Python whose result is a number if their arguments are."""
+_READ_METHODS = ("item", "tolist")
+_NUMBER_FUNCTIONS = ("abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "sum")
+"""Builtins that return a number if their arguments are numbers."""
 
-_DEEP = 3
-"""Calls of the program's functions that a number is followed into."""
+_MAX_DEPTH = 3
+"""Maximal depth of the program's calls into which a number is followed."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def of_frames(frames: Sequence[Frame], callers: Iterable[Frame] = ()) -> Frame | None:
-    """Return the first place that branches on the number that the last frame reads, or takes an element of a list by it
-    (``call`` of the frame); None if no such place is known.
+    """Return the first place that branches on the number which the last frame reads, or that indexes a list with it
+    (the frame's ``call``); None if none is known.
 
     Args:
-        callers: the frames that run the first one, innermost first.
+        callers: the callers of the first frame, innermost first.
     """
     for at, frame in enumerate((*reversed(frames), *callers)):
         program = _program(source_text.text(frame.file, frame.line))
@@ -63,12 +63,13 @@ class _Program:
         self._classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
     def function_at(self, line: int) -> _Function | None:
-        """Return the innermost function around a line."""
+        """Return the innermost function that contains a line."""
         around = [f for f in self.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
         return max(around, key=lambda f: f.lineno, default=None)
 
     def called(self, call: ast.Call, within: _Function) -> _Function | None:
-        """Return the function of this file that a call runs, by its name; None if it is another's or several's."""
+        """Return the function of this file with the name that a call uses; None if there is no such function or
+        several."""
         match call.func:
             case ast.Name(id=name):
                 methods = {id(f) for c in self._classes for f in c.body}
@@ -90,13 +91,11 @@ def _program(text: str) -> _Program | None:
 
 
 def _call_at(function: _Function, frame: Frame, reads: bool) -> ast.expr | None:
-    """Return the call at a place: one that reads a number, or of a function that returns it. None if it is not known
-    which."""
+    """Return the call at a frame's place: one that reads a number, or that of a function which returns it; None if not
+    found."""
     parts = [n for n in _own_nodes(function) if isinstance(n, ast.expr) and n.lineno <= frame.line]
     parts = [n for n in parts if (n.end_lineno or n.lineno) >= frame.line and _is_call(n, reads)]
-    if (
-        frame.column is not None
-    ):  # of a call over several lines the first columns are those of its own first line
+    if frame.column is not None:  # the columns of a call over several lines are relative to its first line
         exact = [n for n in parts if n.lineno == frame.line and _columns(n, frame)[0] == frame.column]
         exact = [n for n in exact if frame.end_column in (None, _columns(n, frame)[1])] or exact
         parts = exact or parts
@@ -114,11 +113,11 @@ def _is_call(node: ast.expr, reads: bool) -> bool:
         return False
     function = node.func
     named = isinstance(function, ast.Name) and function.id in ("bool", "float", "int")
-    return not reads or named or (isinstance(function, ast.Attribute) and function.attr in _READS)
+    return not reads or named or (isinstance(function, ast.Attribute) and function.attr in _READ_METHODS)
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function in the order of the text, without those of functions in it."""
+    """Yield the nodes of a function in the order of the text, without those of nested functions."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
@@ -127,11 +126,11 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 @dataclasses.dataclass
 class _Followed:
-    """A number on its way through a function.
+    """The uses of a number in a function.
 
     Attributes:
-        branch: the first branch on it, or element of a list that is taken by it.
-        element: text of that element; ``""`` of a branch.
+        branch: the first branch on it, or subscript of a list by it.
+        element: text of that subscript; ``""`` for a branch.
         returned: True if the function returns it.
     """
 
@@ -153,10 +152,10 @@ class _Followed:
         }
         own |= {n.arg for n in _own_nodes(self.function) if isinstance(n, ast.arg)}
         self._lists = {*_list_names(self.function)} | (self.program.lists - own)
-        self._begun = self.start is None
+        self._reached_start = self.start is None
         self._checked = False
         self._block(self.function.body)
-        if self._checked:  # torch._check may tell torch which way the branch goes
+        if self._checked:  # torch._check may decide the branch for torch
             self.branch = None
 
     def _block(self, statements: Sequence[ast.stmt]) -> None:
@@ -229,10 +228,10 @@ class _Followed:
                 (self.names.add if self._is_number(value) else self.names.discard)(target.id)
 
     def _expressions(self, expression: ast.expr) -> None:
-        """Find the start and the branches in an expression."""
+        """Find the read of the number, and branches on it, in an expression."""
         for node in (expression, *_own_nodes(expression)):
             if node is self.start:
-                self._begun = True
+                self._reached_start = True
         for node in (expression, *_own_nodes(expression)):
             match node:
                 case ast.NamedExpr(target=ast.Name() as target, value=value):
@@ -264,17 +263,19 @@ class _Followed:
                     self.branch = self.branch or test
 
     def _call(self, call: ast.Call) -> bool:
-        """Follow the number into a function of the program. Return True if that returns it."""
-        function = self.program.called(call, self.function) if self.depth < _DEEP else None
+        """Follow the number into a function of the program; return True if the function returns it."""
+        function = self.program.called(call, self.function) if self.depth < _MAX_DEPTH else None
         if function is None:
             return False
         parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
         parameters = parameters[isinstance(call.func, ast.Attribute) :]
-        given = {p for p, value in zip(parameters, call.args, strict=False) if self._is_number(value)}
-        given |= {k.arg for k in call.keywords if k.arg and self._is_number(k.value)}
-        if not given:
+        parameters_with_number = {
+            p for p, value in zip(parameters, call.args, strict=False) if self._is_number(value)
+        }
+        parameters_with_number |= {k.arg for k in call.keywords if k.arg and self._is_number(k.value)}
+        if not parameters_with_number:
             return False
-        inner = _Followed(self.program, function, None, given, self.depth + 1)
+        inner = _Followed(self.program, function, None, parameters_with_number, self.depth + 1)
         if self.branch is None:
             self.branch, self.element = inner.branch, inner.element
         return inner.returned
@@ -283,10 +284,11 @@ class _Followed:
         return any(isinstance(n, ast.expr) and self._is_number(n) for n in (node, *_own_nodes(node)))
 
     def _is_number(self, node: ast.expr, branch: bool = False) -> bool:
-        """Return True for an expression that is the number, or is made of it; of a ``branch``, one that asks for it."""
+        """Return True for an expression computed from the number; with ``branch``, for a condition that needs its
+        value."""
         if node is self.start:
             return True
-        if not self._begun:
+        if not self._reached_start:
             return False
         match node:
             case ast.Name(id=name):
@@ -305,14 +307,14 @@ class _Followed:
                 return any(self._is_number(value, branch) for value in values)
             case ast.IfExp(body=body, orelse=other):
                 return self._is_number(body) or self._is_number(other)
-            case ast.Call(func=ast.Name(id=name), args=args) if name in _NUMBERS:
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _NUMBER_FUNCTIONS:
                 return bool(args) and self._is_made_of(args)
             case ast.Call():
                 return self._call(node)
         return False
 
     def _is_list(self, node: ast.expr) -> bool:
-        """Return True for an expression that is surely a list or a tuple of Python's."""
+        """Return True for an expression that is certainly a Python list or tuple."""
         return (
             _makes_list(node)
             or (isinstance(node, ast.Attribute) and node.attr == "shape")
@@ -323,7 +325,7 @@ class _Followed:
         return any(map(self._is_number, parts)) and all(map(self._is_plain, parts))
 
     def _is_plain(self, node: ast.expr) -> bool:
-        """Return True for an expression that is surely no tensor."""
+        """Return True for an expression that is certainly no tensor."""
         if self._is_number(node):
             return True
         match node:
@@ -336,16 +338,16 @@ class _Followed:
             case ast.BinOp(left=left, right=right):
                 return self._is_plain(left) and self._is_plain(right)
             case ast.Call(func=ast.Name(id=name), args=args):
-                return name == "len" or (name in _NUMBERS and all(map(self._is_plain, args)))
+                return name == "len" or (name in _NUMBER_FUNCTIONS and all(map(self._is_plain, args)))
             case ast.Call(func=ast.Attribute(attr=name)):
-                return name in ("numel", "size", "dim", *_READS)
+                return name in ("numel", "size", "dim", *_READ_METHODS)
             case ast.Subscript(value=ast.Attribute(attr="shape")):
                 return True
         return False
 
 
 def _list_names(within: ast.AST) -> Iterator[str]:
-    """Yield the names, also ``self.name``, to which a list or a tuple is assigned, and arguments that are one."""
+    """Yield names (or ``self.name``) to which a list or tuple is assigned, and arguments annotated as one."""
     for node in _own_nodes(within):
         match node:
             case (
@@ -369,7 +371,7 @@ def _makes_list(node: ast.expr) -> bool:
 
 
 def _number_names(function: _Function) -> set[str]:
-    """Return the names in a function that are numbers: by annotation, by default value, or by all that is assigned."""
+    """Return the names in a function that are numbers by annotation, by default value, or by every assignment."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = dict(zip([a.arg for a in reversed(positional)], reversed(arguments.defaults), strict=False))

@@ -1,4 +1,4 @@
-"""Cache entries that compiled functions of the program have on code that another function shares."""
+"""The program's cache entries on code that several functions share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..ground.undo import Undo
 from . import code_copies
 
 SIZES = "torch._dynamo.convert_frame:compute_cache_size"
-"""Counts the entries of a frame's code, before Dynamo compiles it."""
+"""Path of the function that counts the entries of a frame's code before Dynamo compiles it."""
 
 COMPILES, RECOMPILES, FITS, REFUSED = "compiles", "recompiles", "fits", "refused"
 
 
 def first_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> str:
-    """Return what becomes of the first call of ``torch.compile(fn, **options)`` beside the program's entries.
+    """Return how the first call of ``torch.compile(fn, **options)`` would be treated, given the program's entries.
 
-    ``COMPILES``: they do not matter. ``RECOMPILES``: it compiles again, since none fits. ``FITS``: one is taken.
-    ``REFUSED``: none fits, and their limit is reached, so that it runs eagerly. ``""``: not known. Nothing is compiled
-    and nothing runs.
+    ``COMPILES``: as if there were none. ``RECOMPILES``: none matches, so it recompiles. ``FITS``: one matches and runs.
+    ``REFUSED``: none matches and their limit is reached, so it runs eagerly. ``""``: not known. Nothing is compiled or
+    run.
     """
     place = hook_points.find(SIZES)
     target, _ = code_copies.uncompiled_function(fn)

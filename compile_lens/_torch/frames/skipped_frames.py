@@ -1,4 +1,4 @@
-"""Frames that Dynamo skipped: which, where, why, and which lines run eagerly."""
+"""Frames that Dynamo skipped: their places, the reasons, and the lines that run eagerly."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from . import dynamo, eager_lines, graph_breaks, own_calls
 
 _LIMITS = "recompile limit exceeded"
 
-_OF_THE_PROGRAM = ("nn", "optim")
-"""Folders of torch whose functions count as the program's: they hold layers and optimizers, not the compiler."""
+_PROGRAM_FOLDERS = ("nn", "optim")
+"""Folders of torch, with layers and optimizers, whose functions count as the program's."""
 
 
 LAYER = "Dynamo compiles a layer of torch only as a part of a function of the program, and its caller runs eagerly"
-"""Reason why the ``forward`` of a layer runs eagerly."""
+"""Reason for a layer's ``forward`` that runs eagerly."""
 
 
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__", claims.SKIPS)
 @with_stack_room
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note why Dynamo skips a frame, if it does."""
+    """Record the reason if Dynamo skips a frame."""
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, frame, *args, **kwargs)
     name = frame.f_code.co_name
     recorder.frames.current = Frame()
     visited = cache_entries.remember(recorder.leftovers.codes, frame.f_code, args)
-    tried = FRAME_COMPILE_COUNTER.get(visited.frame_id, 0)
+    attempts_before = FRAME_COMPILE_COUNTER.get(visited.frame_id, 0)
     limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
         uncounted = counters.without_counting(recorder)
@@ -55,16 +55,16 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         ):
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
-        if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
+        if type(error).__name__ == "SkipFrame":  # the frame has nothing to compile
             recorder.frames.skips.append(
                 f"{name}: {messages.summary(str(error)) or 'no operation to compile'}"
             )
-        else:  # Dynamo may give the frame up and run it as it is
+        else:  # Dynamo may give up on the frame and run it eagerly
             recorder.frames.current.given_up = _given_up(frame.f_code, error)
         raise
-    finally:  # also a frame that becomes no compilation takes a number of torch's
-        if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > tried:
-            recorder.numbers.pass_over(visited.frame_id, tried)
+    finally:  # a frame that is not compiled uses one of torch's numbers too
+        if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > attempts_before:
+            recorder.numbers.pass_over(visited.frame_id, attempts_before)
     reason = getattr(result, "skip_reason", None)
     if reason and recorder.frames.current.given_up is None:
         recorder.frames.skips.append(f"{name}: {messages.summary(str(reason))}")
@@ -75,7 +75,7 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
 
 @free_hook("torch._dynamo.convert_frame:ConvertFrame.__call__")
 def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any:
-    """Exclude a capture's frames from what torch counts around the conversion."""
+    """Exclude a capture's frames from torch's counters around the conversion."""
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, *args, **kwargs)
@@ -85,8 +85,8 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
 
 @free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__", claims.SKIPS)
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record a frame whose error Dynamo swallowed: Python runs the function."""
-    # The program calls us, which is none of its own frames.
+    """Record a frame whose error Dynamo suppressed, so that the function runs eagerly."""
+    # A frame of ours that the program called is not the program's.
     if own_calls.is_within(frame):
         return ConvertFrameReturn()
     result = real(wrapper, frame, *args, **kwargs)
@@ -115,7 +115,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 
 
 def observe_layers() -> None:
-    """Have Dynamo ask again about the layers of torch that an earlier call skipped."""
+    """Make Dynamo evaluate again those of torch's layers that an earlier call skipped."""
     cache_entries.forget_skips(_layer_codes())
 
 
@@ -127,8 +127,7 @@ def _layer_codes() -> tuple[types.CodeType, ...]:
 
 
 def _runs_alone(recorder: Recorder, code: types.CodeType) -> bool:
-    """Return True for the ``forward`` of a layer of torch that no line calls of which a skip says that it runs
-    eagerly."""
+    """Return True for the ``forward`` of a layer of torch that is not called from a line already recorded as eager."""
     layers = f"{_roots()[1]}nn{os.sep}"
     if code.co_name != "forward" or not code.co_filename.startswith(f"{layers}modules{os.sep}"):
         return False
@@ -146,10 +145,12 @@ def _runs_alone(recorder: Recorder, code: types.CodeType) -> bool:
 
 
 def record_skip(recorder: Recorder, skip: Skip, code: Any) -> None:
-    """Record a skipped function; one outside of the program and of torch's layers is only counted."""
+    """Record a skipped function; one outside the program and torch's layers is only counted."""
     recorder.frames.skips.append(f"{skip.function}: {messages.summary(skip.cause.reason)}")
     root = recorder.frames.root
-    if source_places.is_internal(skip.file) and root is not None:  # torch's wrapper around what was captured
+    if (
+        source_places.is_internal(skip.file) and root is not None
+    ):  # torch's wrapper around the captured callable
         skip = dataclasses.replace(skip, function=root.name, file=root.file, line=root.line, lines=())
     elif is_foreign(skip.file):
         recorder.frames.foreign_count += 1
@@ -168,7 +169,7 @@ def record_skip(recorder: Recorder, skip: Skip, code: Any) -> None:
 
 
 def foreign_note(recorder: Recorder) -> str:
-    """Return a note with how many functions outside of the program were skipped; ``""`` for none."""
+    """Return a note with the number of skipped functions outside the program; ``""`` for none."""
     if not recorder.frames.foreign_count:
         return ""
     what = (
@@ -179,7 +180,7 @@ def foreign_note(recorder: Recorder) -> str:
 
 
 def summary(recorder: Recorder, limit: int = 4) -> str:
-    """Return the skipped functions and the reasons, in a sentence without a full stop; ``""`` for none."""
+    """Return the skipped functions and the reasons as a sentence without a full stop; ``""`` for none."""
     never = [s.consequence for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
         f"{s.function}: {messages.summary(s.cause.reason)}"
@@ -197,9 +198,9 @@ def summary(recorder: Recorder, limit: int = 4) -> str:
 
 
 def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
-    """Return True if the call of ``function`` only made a coroutine or a generator, and record that.
+    """Return True if the call of ``function`` only created a coroutine or generator, and record that.
 
-    A coroutine is closed: its purpose is over, and Python warns about one that nothing awaited.
+    A coroutine is closed, since Python would warn that it was never awaited.
     """
     if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
         code = result.cr_code
@@ -213,7 +214,7 @@ def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
         hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
     else:
         return False
-    own = getattr(function, "__code__", None)  # code that Dynamo generated has no line but the first
+    own = getattr(function, "__code__", None)  # code generated by Dynamo has only the first line
     if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
         code = own
     why = f"calling it made {'an' if kind[0] == 'a' else 'a'} {kind}, and nothing ran its body"
@@ -248,7 +249,7 @@ _NO_BFLOAT16 = (
 
 
 def skip_by_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
-    """Note that the compiler asked to skip the frame, so that it runs eagerly."""
+    """Record that the compiler made Dynamo skip the frame, so that it runs eagerly."""
     if code is not None:
         kind = REST if eager_lines.is_resume(code) else WHOLE
         hint = _NO_BFLOAT16 if "BF16" in str(error) else ""
@@ -271,13 +272,13 @@ def _definition(code: Any) -> Any:
 
 
 def is_foreign(file: str) -> bool:
-    """Return True if a file is not the program's: of the standard library, of an installed package that does
-    not use torch, or of torch outside of its layers and optimizers."""
+    """Return True for a file of the standard library, of an installed package that does not use torch, or of torch
+    other than its layers and optimizers."""
     if file.startswith("<frozen"):
         return True
     library, own = _roots()
     if file.startswith(own):
-        return file[len(own) :].split(os.sep)[0] not in _OF_THE_PROGRAM
+        return file[len(own) :].split(os.sep)[0] not in _PROGRAM_FOLDERS
     if "-packages" in file:
         return uses_no_torch(file)
     return file.startswith(library)
@@ -292,10 +293,10 @@ _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
 def uses_no_torch(file: str) -> bool:
-    """Return True if a file belongs to an installed package of which no loaded module uses torch (a
-    notebook's kernel), unlike a model's package."""
+    """Return True if a file belongs to an installed package none of whose loaded modules uses torch, such as a
+    notebook's kernel."""
     packages = _PACKAGES.findall(file)
-    # What is loaded later may use it.
+    # Modules loaded later may use it.
     return bool(packages) and not _uses_torch(packages[-1].partition(".")[0], len(sys.modules))
 
 
@@ -308,7 +309,7 @@ def _uses_torch(package: str, _loaded: int) -> bool:
 
 @functools.cache
 def _imports(module: str, _count: int) -> bool:
-    return any(_is_torchs(value) for value in list(_globals(module).values()))
+    return any(_is_from_torch(value) for value in list(_globals(module).values()))
 
 
 def _globals(module: str) -> dict[str, Any]:
@@ -316,9 +317,8 @@ def _globals(module: str) -> dict[str, Any]:
     return vars(loaded) if isinstance(loaded, types.ModuleType) else {}
 
 
-def _is_torchs(value: Any) -> bool:
-    """Return True if a global is a module, a function or a class of torch, or a class that derives from one
-    of its own."""
+def _is_from_torch(value: Any) -> bool:
+    """Return True if a global is a module, function or class of torch, or a class derived from one."""
     if isinstance(value, types.ModuleType):
         return _is_torch_module(vars(value).get("__name__"))
     if isinstance(value, type):

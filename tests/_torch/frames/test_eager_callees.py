@@ -124,7 +124,7 @@ def test_our_calls_in_a_captured_function_break_at_their_own_lines(program: Any)
     assert {skip.function for skip in captured.skipped} <= {program.__name__}
     assert all(program.__name__ in c.function for c in captured.compilations)
     with Undo() as undo:
-        own_calls.leave_out(undo)
+        own_calls.skip_own_files(undo)
         graphs = compiled(program, [(X,)])
     assert graphs == sum(bool(c.phases) for c in captured.compilations)
 
