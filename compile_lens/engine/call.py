@@ -1,4 +1,4 @@
-"""The call that a capture makes: a function, its arguments and the options, read and checked once."""
+"""The call that a capture makes: a function, its arguments and checked options."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from .options import (
     signature_of,
 )
 
-_FORM = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
+_CALLS_FORM = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Arguments of one call: positional ones, and those by name."""
+    """Positional and keyword arguments of one call."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
     @without_torch_function
     def tensors(self) -> list[tuple[str, torch.Tensor]]:
-        """Return the tensors among the arguments, in containers too, each with the name of its argument."""
+        """Return the tensors in the arguments, also within containers, each with the name of its argument."""
         named = [(f"argument {i}", value) for i, value in enumerate(self.args)] + list(self.kwargs.items())
         return [(name, x) for name, value in named for x in values.tensors(value)]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One capture's input: a function that is called once, or several times, with options that were checked.
+    """Input of one capture: a function, the arguments of one or more calls, and checked options.
 
     Attributes:
         fn: the callable.
-        each: the arguments of each call; one at least.
-        options: the options of ``capture``.
-        model: the device to generate code for; None where it is the device of the inputs.
+        each: the arguments of each call, at least one.
+        options: options of ``capture``.
+        model: the device to generate code for; None for the device of the inputs.
     """
 
     fn: Any
@@ -76,12 +76,12 @@ class Call:
         """Return the call that the arguments of a public function describe.
 
         Args:
-            calls: the arguments of several calls, where there are no ``args``.
-            model: the device to generate code for, where ``options.target`` does not name it.
-            caller: the public function that errors name.
+            calls: the arguments of several calls, instead of ``args``.
+            model: the device to generate code for; None for that of ``options.target``.
+            caller: name of the public function, for errors.
 
         Raises:
-            UsageError: something in it is not usable; the message names the value and a valid one.
+            UsageError: an argument is invalid; the message names the value and a valid one.
         """
         check_callable(fn, caller)
         options = options or CaptureOptions()
@@ -97,11 +97,11 @@ class Call:
                     raise
                 raise UsageError(f"calls[{number}]: {error}") from None
         if model is not None and (options.mode is not None or options.options):
-            options.patches()  # an error in them is reported before anything crosses to another process
+            options.patches()  # report an error in them before anything is sent to another process
         return cls(fn, each, options, model)
 
     def of(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Return the same call of another function with other arguments, such as a copy of its own."""
+        """Return this call with another function and arguments, such as copies."""
         return replace(self, fn=fn, each=(Arguments(args, kwargs),))
 
     @property
@@ -130,9 +130,10 @@ class Call:
 
     @without_torch_function
     def input_bytes(self) -> int:
-        """Return the bytes of the tensors that the function and its arguments hold, each storage once.
+        """Return the total size in bytes of the tensors in the function and its arguments, each storage counted once.
 
-        A function holds the tensors, modules and optimizers that it closes over, names, or has for defaults.
+        Tensors of a function are those in its closure, in globals that it names, and in its defaults, also within
+        modules and optimizers.
         """
         roots: list[Any] = [*self.args, *self.kwargs.values()]
         fn = self.fn
@@ -155,25 +156,25 @@ class Call:
 
 
 class NamedArguments(dict[str, Any]):
-    """Arguments of the captured function by name; what stands beside them is an option."""
+    """Keyword arguments of the captured function, already separated from the options."""
 
 
 @without_torch_function
 def separate(
     caller: str, own: Sequence[str], fn: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the options among the keywords of a public function, and the arguments of ``fn`` as their ``kwargs``.
+    """Split the keywords of a public function: return its options, with the keyword arguments of ``fn`` as ``kwargs``.
 
-    A keyword is an option if it has the name of one. It is an error if ``fn`` has a parameter of that name, too, which
+    A keyword with the name of an option is that option. It is an error if ``fn`` also has a parameter of this name that
     neither a positional argument nor ``kwargs`` fills.
 
     Args:
-        caller: the public function, as errors name it.
-        own: names of its options, ``kwargs`` among them.
-        keywords: what it was given by name.
+        caller: name of the public function, for errors.
+        own: names of its options, including ``kwargs``.
+        keywords: keyword arguments that it received.
 
     Raises:
-        UsageError: a keyword is neither an option nor an argument of ``fn``, or may be both.
+        UsageError: a keyword is neither an option nor an argument of ``fn``, or could be both.
     """
     kwargs = keywords.get("kwargs")
     if isinstance(kwargs, NamedArguments):
@@ -202,7 +203,7 @@ def separate(
 
 
 def _title(fn: Any, signature: inspect.Signature | None) -> str:
-    """The function with its parameters, for an error: its name is known to a part of torch that a call may not need."""
+    """Return the function's name with its parameters, for errors only: finding the name may import more of torch."""
     return name_of(fn) + (_without_annotations(signature) if signature is not None else "(…)")
 
 
@@ -232,13 +233,13 @@ def _unfilled(
         elif isinstance(one, (list, tuple)):
             try:
                 unfilled |= by_name - signature.bind_partial(*one).arguments.keys()
-            except TypeError:  # too many: reported where the call is checked
+            except TypeError:  # too many arguments: reported when the call is checked
                 continue
     return unfilled
 
 
 def _takes(signature: inspect.Signature | None, name: str) -> bool:
-    """Return True if a function can be given ``name`` by name; a builtin without a signature reports it itself."""
+    """Return True if a function accepts ``name`` as a keyword, or has no signature."""
     if signature is None:
         return True
     parameter = signature.parameters.get(name)
@@ -260,8 +261,8 @@ def _unknown(
 
 
 class WeakCall:
-    """Weak references to a call, so that ``verify`` can make it again while the caller holds it; with ``keep`` the
-    call itself."""
+    """Weak references to a call, so that ``verify`` can repeat it while the caller keeps it alive; strong ones with
+    ``keep``."""
 
     def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool = False) -> None:
         self._kept = (fn, args, kwargs) if keep else None
@@ -270,7 +271,7 @@ class WeakCall:
         self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else _Strong(x) for x in leaves]
 
     def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-        """Return the function, its arguments and keyword arguments; None if any of them is gone."""
+        """Return the function, its arguments and keyword arguments; None if any of them no longer exists."""
         if self._kept is not None:
             return self._kept
         fn = self._fn()
@@ -284,7 +285,7 @@ class WeakCall:
 
 
 def check_callable(fn: Any, caller: str) -> None:
-    """Raise ``UsageError`` where the public function ``caller`` was not given a callable first."""
+    """Raise ``UsageError`` if the first argument of the public function ``caller`` is not callable."""
     if not callable(fn):
         raise UsageError(
             f"{caller} needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
@@ -293,10 +294,10 @@ def check_callable(fn: Any, caller: str) -> None:
 
 
 def check_fit(fn: Any, args: tuple[Any, ...], kwargs: Any, caller: str) -> None:
-    """Raise ``UsageError`` where ``fn`` is no callable, or cannot be called with these arguments.
+    """Raise ``UsageError`` if ``fn`` is not callable, or cannot be called with these arguments.
 
-    Public functions that hand their arguments on to ``capture`` call it first, so that the error names them. Keyword
-    arguments that are no dict are left to ``capture``, which reports them.
+    Public functions that pass their arguments to ``capture`` call this first, so that the error names them. If
+    ``kwargs`` is not a dict, ``capture`` reports it.
     """
     check_callable(fn, caller)
     if kwargs is None or _is_named(kwargs):
@@ -304,7 +305,7 @@ def check_fit(fn: Any, args: tuple[Any, ...], kwargs: Any, caller: str) -> None:
 
 
 def module_of(fn: Any) -> torch.nn.Module | None:
-    """Return the module that is called, or whose method is called; None where there is none."""
+    """Return the module that is called, or whose method is called; None if there is none."""
     module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
     return module if isinstance(module, torch.nn.Module) else None
 
@@ -317,11 +318,11 @@ def _each(calls: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Arguments, ..
     if calls is None:
         return (Arguments(args, shared),)
     if args:
-        raise UsageError(f"capture was given arguments and calls: {_FORM}, and none beside them")
+        raise UsageError(f"capture was given arguments and calls: {_CALLS_FORM}, and none beside them")
     if not isinstance(calls, (list, tuple)):
-        raise UsageError(f"calls is a {type(calls).__name__}: {_FORM}")
+        raise UsageError(f"calls is a {type(calls).__name__}: {_CALLS_FORM}")
     if not calls:
-        raise UsageError(f"calls is empty: {_FORM}")
+        raise UsageError(f"calls is empty: {_CALLS_FORM}")
     each = []
     for number, one in enumerate(calls):
         if isinstance(one, dict):
@@ -335,12 +336,12 @@ def _each(calls: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Arguments, ..
         elif isinstance(one, (list, tuple)):
             each.append(Arguments(tuple(one), dict(shared)))
         else:
-            raise UsageError(f"calls[{number}] is {short(one)}: {_FORM}")
+            raise UsageError(f"calls[{number}] is {short(one)}: {_CALLS_FORM}")
     return tuple(each)
 
 
 def _model(target: Any, kind: str) -> DeviceModel | None:
-    """Return the device model that a target names; None where it is the device of the inputs, ``kind``."""
+    """Return the device model that a target names; None if there is no target or it is ``kind``, the inputs' device."""
     if target is None:
         return None
     model = models.resolve(target)
@@ -349,7 +350,7 @@ def _model(target: Any, kind: str) -> DeviceModel | None:
 
 @without_torch_function
 def _kind(arguments: Arguments, module: torch.nn.Module | None) -> str:
-    """Return the kind of device that the tensors are on; ``"cpu"`` only if all are."""
+    """Return the kind of device that the tensors are on; ``"cpu"`` only if all are on the CPU."""
     kinds = {tensor.device.type for _, tensor in arguments.tensors()}
     if module is not None:
         kinds |= {parameter.device.type for parameter in module.parameters()}
@@ -359,7 +360,7 @@ def _kind(arguments: Arguments, module: torch.nn.Module | None) -> str:
 
 @without_torch_function
 def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model: DeviceModel | None) -> None:
-    """Raise ``UsageError`` where a tensor cannot be captured, or the arguments do not fit the function."""
+    """Raise ``UsageError`` if a tensor cannot be captured, or the arguments do not fit the function."""
     tensors = arguments.tensors()
     if module is not None:
         tensors += [*module.named_parameters(), *module.named_buffers()]
@@ -419,7 +420,7 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 class _Strong:
-    """Reference that keeps what is no tensor, called as a weak one is."""
+    """Strong reference to a value that is not a tensor, with the interface of ``weakref.ref``."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -433,5 +434,5 @@ def _weak(value: Any) -> Callable[[], Any]:
         return weakref.WeakMethod(value)
     try:
         return weakref.ref(value)
-    except TypeError:  # a builtin: it does not go away
+    except TypeError:  # a builtin, which is never freed
         return lambda: value

@@ -1,4 +1,4 @@
-"""Keeps Dynamo out of what captures, also where a program that captures is itself compiled."""
+"""Decorators of the public functions that capture: they keep Dynamo out and separate options from arguments."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, TypeVar, cast
 from ..errors import needs_torch
 
 FIRST = ("compile_lens._torch.preload", "compile_lens.engine.local")
-"""Modules that every capture in a child needs."""
+"""Modules that a child imports before its first capture."""
 
 GROUP = "compile_lens._torch.ground.process_group:fake_group"
-"""Context in which a child stands for the caller's rank: what holds a process group needs one to be unpacked."""
+"""Context in which a child acts as the caller's rank; objects with a process group need one to be unpickled."""
 
 WITHIN = {"cuda": "compile_lens._torch.targets.autocast:regions_stay"}
-"""By kind of device, in which context the child imports what a function for it needs."""
+"""Context in which the child loads a request, by kind of target device."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def outside_dynamo(function: _F) -> _F:
-    """Dynamo, where it traces a program that captures something itself, must not look inside.
+    """Decorate a function so that Dynamo does not trace into it when it traces a program that captures.
 
-    As ``torch.compiler.disable``, which loads Dynamo. Where it is not loaded no one is traced: what is captured in the
-    child process leaves it so.
+    It applies ``torch.compiler.disable``, which loads Dynamo. If Dynamo is not loaded, nothing is traced, and a capture
+    in the child process leaves it unloaded.
     """
     inside: list[Callable[..., Any]] = []
 
@@ -47,7 +47,7 @@ def outside_dynamo(function: _F) -> _F:
 
 
 def _torch(name: str) -> Any:
-    """Return torch. Raises ``ModuleNotFoundError`` that says what to install, for a public function of that name."""
+    """Return torch. Raises ``ModuleNotFoundError`` with what to install for the public function ``name``."""
     __tracebackhide__ = True
     try:
         import torch
@@ -61,10 +61,11 @@ def _torch(name: str) -> Any:
 def separates_keywords(
     like: Callable[..., Any] | None = None, without: Sequence[str] = ()
 ) -> Callable[[_F], _F]:
-    """Return a decorator of public functions that take ``fn, *args``: what is no option of theirs goes into ``kwargs``.
+    """Return a decorator for public functions that take ``fn, *args``: keywords that are not options go into
+    ``kwargs``.
 
     Args:
-        like: the public function whose options the decorated one takes too, but for those of ``without``.
+        like: a public function whose options the decorated one takes too, except those in ``without``.
     """
 
     def decorated(function: _F) -> _F:

@@ -17,8 +17,8 @@ from ..record.device import DeviceModel
 def environment(
     target: str, isa: str, model: DeviceModel | None = None, settings: tuple[tuple[str, str], ...] = ()
 ) -> Environment:
-    """Return the environment of this process. ``model`` stands for an absent device; ``settings`` are those that torch
-    had when the function was called."""
+    """Return the environment of this process. ``model`` is the absent device, if any; ``settings`` are torch's settings
+    at the time of the call."""
     from ..versions import __version__
 
     kind = target if model is None else model.device
@@ -37,8 +37,8 @@ def environment(
 
 @without_torch_function
 def settings() -> tuple[tuple[str, str], ...]:
-    """Return torch's global settings that change the code: those that ``SETTINGS`` of the record names, and each entry
-    of torch's configurations that differs from its default."""
+    """Return torch's global settings that affect code: those named in ``SETTINGS`` of the record, and every config
+    entry that differs from its default."""
     on = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]
     values = {
         "deterministic algorithms": "off"
@@ -55,7 +55,7 @@ def settings() -> tuple[tuple[str, str], ...]:
         "default dtype": _name(torch.get_default_dtype()),
         THREADS: str(torch.get_num_threads()),
     }
-    with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
+    with contextlib.suppress(RuntimeError):  # set per operator: there is no single value
         values["float32 matmul precision"] = torch.get_float32_matmul_precision()
     configs = [
         (name, value)
@@ -90,7 +90,7 @@ def _device_name(target: str) -> str:
 
 
 def device() -> torch.device:
-    """Return the device to teach on: cuda where there is one, else mps, else cpu."""
+    """Return the default device for examples: cuda if available, else mps, else cpu."""
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():

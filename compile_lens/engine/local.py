@@ -1,4 +1,4 @@
-"""One capture in this process: a session, and the record of what it observed."""
+"""One capture in this process: run a session and record what it observed."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from .._torch.session import Outcome
 
 
-AWAITED = (
+ASYNC_HINT = (
     "{names}: an async function, whose body Dynamo ran where it is called. What awaits it got its result in place of a "
     "coroutine: torch.compile does that, Python does not. Mark the function that awaits it with "
     "torch.compiler.disable, and compile what it calls."
 )
-"""Hint beside an error of a program in which Dynamo ran the body of an async function where it is called."""
+"""Hint for an error in a program where Dynamo ran the body of an async function at its call."""
 
 
 def perform(
     call: Call, early: Callable[[Callable[[], Capture]], None] | None = None, **more: Any
 ) -> tuple[Capture, Outcome]:
-    """Run one session and return its record, and its outcome.
+    """Run one session and return its record and its outcome.
 
     Args:
-        early: called each time that a graph of the call is about to be lowered, with a function that returns the record
-            of what was traced until then.
-        more: further fields of the session's ``Request``.
+        early: called each time a graph of the call is about to be lowered, with a function that returns the record of
+            what was traced so far.
+        more: other fields of the session's ``Request``.
 
     Raises:
-        UsageError: the capture insisted on a backward, and nothing is differentiable.
+        UsageError: ``backward=True``, but nothing is differentiable.
         CaptureError: the function raised, or a stage of the compiler rejected it.
     """
     from .._torch import session
@@ -76,16 +76,16 @@ def perform(
 def _record(
     call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...], lowering: Draft | None = None
 ) -> Capture:
-    """Return the record of a session; ``before`` are torch's settings when the function was called. With the draft
-    that it is ``lowering`` the compiler goes on, and only what was traced is in it."""
+    """Return the record of a session. ``before`` are torch's settings at the time of the call. If ``lowering`` is
+    given, compilation is still running and the record holds only what was traced so far."""
     recorder = outcome.recorder
-    made_for = recorder.target
+    session_target = recorder.target
     options = call.options.to_record()
     inputs = call.inputs()
     capture = recorded(
         recorder,
         call.name,
-        environment(call.kind, made_for.isa, call.model, before),
+        environment(call.kind, session_target.isa, call.model, before),
         options,
         lowering=lowering,
         inputs=inputs[0],
@@ -101,9 +101,9 @@ def _record(
             options.target,
             call.model,
             "",
-            made_for.may_differ,
-            made_for.queries,
-            tracing=made_for.traced,
+            session_target.may_differ,
+            session_target.queries,
+            tracing=session_target.traced,
             resident_bytes=call.input_bytes(),
         ),
     )
@@ -114,20 +114,20 @@ def _record(
     if not early:
         return capture
     return dataclasses.replace(
-        capture, failure=dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
+        capture, failure=dataclasses.replace(failure, hint=ASYNC_HINT.format(names=", ".join(early)))
     )
 
 
-_UNHELD = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' backend"
-"""torch's message when another thread makes a tensor on a device that this torch was not built for."""
+_MISSING_BACKEND = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' backend"
+"""Torch's message when untraced code, such as another thread, creates a tensor on a device that this build lacks."""
 
-_DRIVERS = (
+_MISSING_DRIVER = (
     r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
     r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)|"
     r"Found no NVIDIA driver"
 )
-"""torch's messages when a stream, an event, a graph or a generator is made for a device that this torch was not built
-for, or that has no driver here."""
+"""Torch's messages when a stream, an event, a graph or a generator is created for a device that this build of torch or
+this machine lacks."""
 
 
 def _message(capture: Capture) -> str:
@@ -159,17 +159,17 @@ def _message(capture: Capture) -> str:
         next_step = (
             "\nInductor generates no Metal with float8: compute in float16 or float32 for an Apple GPU"
         )
-    if capture.target is not None and re.search(_UNHELD, failure.message):
+    if capture.target is not None and re.search(_MISSING_BACKEND, failure.message):
         next_step = (
-            f"\nPython that is not traced made a tensor on {capture.target.model.device}, and nothing here can hold it."
-            " Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
+            f"\nUntraced Python created a tensor on {capture.target.model.device}, which this machine lacks. "
+            "Create it inside traced code: `torch.ones(8, device=x.device)`"
         )
     elif (
         capture.target is not None
-        and re.search(_DRIVERS, failure.message)
+        and re.search(_MISSING_DRIVER, failure.message)
         and not (
             capture.target.model.device == "mps" and "CUDA" in failure.message
-        )  # nor has torch for a Mac CUDA
+        )  # torch on a Mac lacks CUDA too
     ):
         next_step = (
             f"\nOn {capture.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
@@ -181,7 +181,7 @@ def _message(capture: Capture) -> str:
             f"whether {capture.target.model.title} raises this too is not known here"
         )
     seen = [key for c in capture.compilations for key in c.graphs]
-    # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
+    # Of several requested calls, ``capture.calls`` has those that started; the last one failed.
     which = (
         f" in calls[{len(capture.calls) - 1}] ({', '.join(capture.calls[-1].inputs)})"
         if capture.calls
@@ -191,9 +191,7 @@ def _message(capture: Capture) -> str:
     own = own_frames(failure)
     lines = [f"  {line}" for f in own[-1:] for line in marked(f) if line]
     reported = f"{failure.type}: {without_folders(messages.summary(failure.message))}"
-    operator = without_folders(
-        raised(failure)
-    )  # the exception of an operator may stand lines below torch's first
+    operator = without_folders(raised(failure))  # an operator's exception may be below the first line
     lines += [operator] if operator not in reported else []
     lines += [f"{reported}{next_step}"]
     lines += [f"  hint: {hint}" for hint in without_folders(failure.hint).splitlines()]

@@ -1,4 +1,4 @@
-"""The kernels of a capture for a device that is not there, compiled as far as a compiler is here."""
+"""Compilation of the kernels of a capture for an absent device, as far as this machine has a compiler for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..results.capture import Capture
 
 
 def machine_code(capture: Capture) -> Capture:
-    """The capture with its kernels compiled, as far as a compiler for them is here. No kernel is run."""
+    """Return the capture with its kernels compiled, as far as this machine has a compiler for them. No kernel is
+    run."""
     target = capture.target
     assert target is not None
     if target.model.device == "cuda":
@@ -27,10 +28,10 @@ def machine_code(capture: Capture) -> Capture:
         return _with_code(
             capture, lambda code: _built(code, cpu_assembly.compile_kernels(code.kernels, target.model.arch))
         )
-    return _with_code(capture, lambda code: _built(code, _noted(code.kernels)))
+    return _with_code(capture, lambda code: _built(code, _with_metal_note(code.kernels)))
 
 
-def _noted(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+def _with_metal_note(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     reason = "Metal's compiler comes with macOS: nothing here compiles it"
     return tuple(
         k if k.language == "extern" else dataclasses.replace(k, machine_note=reason) for k in kernels
@@ -43,12 +44,12 @@ def _built(code: Code, kernels: tuple[Kernel, ...]) -> Code:
     return dataclasses.replace(code, kernels=kernels, stamp="built" if done else code.stamp)
 
 
-KEPT = ("ptx", "sass")
-"""Forms of a template that stay in the record: there are some twenty templates for one product."""
+KEPT_FORMS = ("ptx", "sass")
+"""Forms of machine code that are recorded for templates, of which one matrix product has about twenty."""
 
 
 def _with_contests(capture: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
-    """The capture with the templates of its contests compiled."""
+    """Return the capture with the templates of its autotuning choices compiled."""
 
     def built(kernel: Kernel) -> Kernel:
         if kernel.kind != "template":
@@ -56,7 +57,7 @@ def _with_contests(capture: Capture, build: Callable[[Kernel], Kernel]) -> Captu
         compiled = build(kernel)
         machine = compiled.machine
         if machine is not None:
-            forms = tuple(form for form in machine.forms if form.kind in KEPT)
+            forms = tuple(form for form in machine.forms if form.kind in KEPT_FORMS)
             machine = dataclasses.replace(machine, forms=forms)
         return dataclasses.replace(kernel, machine=machine, machine_note=compiled.machine_note)
 

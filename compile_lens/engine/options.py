@@ -1,4 +1,4 @@
-"""Options of one capture, checked; functions and arguments in words."""
+"""Checked options of one capture, and descriptions of functions and arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .._torch.session import Request
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-"""Names that ``mode`` takes, as in ``torch.compile``."""
+"""Values of ``mode``, as in ``torch.compile``."""
 
 _CHOICES = {
     "backward": ("auto", True, False),
@@ -35,7 +35,7 @@ _RECORDED_BACKWARD: dict[bool | str, str] = {True: "yes", False: "no"}
 
 @dataclasses.dataclass(frozen=True)
 class CaptureOptions:
-    """Options of ``capture``, as the caller gave them. Raises ``UsageError`` for a value that is not a valid one."""
+    """Options of ``capture``, as given by the caller. Raises ``UsageError`` for an invalid value."""
 
     backward: bool | str = "auto"
     dynamic: bool | None = None
@@ -49,11 +49,11 @@ class CaptureOptions:
     def __post_init__(self) -> None:
         for name, valid in _CHOICES.items():
             value = getattr(self, name)
-            if not any(type(value) is type(one) and value == one for one in valid):  # 1 is equal to True
+            if not any(type(value) is type(one) and value == one for one in valid):  # 1 == True
                 raise UsageError(f"{name}={short(value)} is not one of {', '.join(map(repr, valid))}")
 
     def to_record(self) -> Options:
-        """Return the plain form that a record keeps."""
+        """Return the plain form that is stored in a record."""
         return Options(
             backward=_RECORDED_BACKWARD.get(self.backward, "auto"),
             dynamic=self.dynamic,
@@ -66,9 +66,9 @@ class CaptureOptions:
 
     @classmethod
     def from_record(cls, options: Options, **more: Any) -> CaptureOptions:
-        """Return the options that a record keeps, without ``build`` and ``target``; ``more`` are added to them.
+        """Return the options stored in a record, except ``build`` and ``target``; ``more`` are added.
 
-        A capture that insisted on a backward insists on it again. Otherwise a call without one would pass silently.
+        A required backward stays required; otherwise a call without one would pass silently.
 
         Raises:
             UsageError: an option of Inductor is not a plain value.
@@ -83,8 +83,8 @@ class CaptureOptions:
         )
 
     def request(self, settings: dict[str, Any] | None = None, **more: Any) -> Request:
-        """Return the request to a session; ``settings`` are of Inductor's, beside ``options``, and ``more`` are
-        further fields of it.
+        """Return the request to a session. ``settings`` are Inductor settings in addition to ``options``; ``more`` are
+        other fields of the request.
 
         Raises:
             UsageError: torch does not know the mode or one of the options.
@@ -101,7 +101,7 @@ class CaptureOptions:
         )
 
     def patches(self) -> dict[str, Any]:
-        """Return the settings of Inductor that ``mode`` and ``options`` stand for, checked by torch itself.
+        """Return the Inductor settings for ``mode`` and ``options``, checked by torch.
 
         Raises:
             UsageError: torch does not know the mode or one of the options.
@@ -112,7 +112,8 @@ class CaptureOptions:
 def inductor_patches(
     mode: str | None, options: dict[str, Any] | None, dynamic: bool | None
 ) -> dict[str, Any]:
-    """Return the settings of Inductor for a mode and options of ``torch.compile``. Raises ``UsageError``."""
+    """Return the Inductor settings for a mode and options of ``torch.compile``. Raises ``UsageError`` if they are
+    invalid."""
     from .._torch import session
 
     if mode is not None and options:
@@ -137,7 +138,7 @@ def _plain(text: str) -> Any:
 
 
 def name_of(fn: Any) -> str:
-    """Return a name for a callable that a reader would recognise."""
+    """Return a readable name for a callable."""
     from .._torch.frames.dynamo import qualified_name
 
     if isinstance(fn, functools.partial):
@@ -149,10 +150,10 @@ def name_of(fn: Any) -> str:
 
 
 def signature_of(fn: Any) -> inspect.Signature | None:
-    """Return the signature that a call of ``fn`` has to fit; None for a builtin that has none.
+    """Return the signature that a call of ``fn`` must fit; None for a builtin without one.
 
-    A decorator's function that takes anything has the signature of the function that it wraps; one with parameters has
-    these.
+    For a decorator's ``(*args, **kwargs)`` wrapper this is the signature of the wrapped function; for a wrapper with
+    parameters its own.
     """
     fn = fn.forward if isinstance(fn, torch.nn.Module) else fn
     own = _signature(fn, follow_wrapped=False)
@@ -160,9 +161,9 @@ def signature_of(fn: Any) -> inspect.Signature | None:
 
 
 def may_change_arguments(fn: Any) -> bool:
-    """Return True if ``fn`` takes anything and calls a function that has parameters, perhaps with other arguments.
+    """Return True if ``fn`` is a ``(*args, **kwargs)`` wrapper that may pass other arguments to the wrapped function.
 
-    Torch's own decorators (``no_grad``, ``torch.compile``) hand them on as they are.
+    Torch's own decorators (``no_grad``, ``torch.compile``) pass them on unchanged.
     """
     fn = fn.forward if isinstance(fn, torch.nn.Module) else fn
     while hasattr(fn, "__wrapped__"):
@@ -198,7 +199,7 @@ def fits(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
 
 @without_torch_function
 def describe_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
-    """Return one line for each argument: the name of its parameter, and what was passed."""
+    """Return one line for each argument: the name of its parameter and a description of its value."""
     signature = signature_of(fn)
     known = signature is not None and fits(signature, args, kwargs)
     names = [
@@ -212,7 +213,8 @@ def describe_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 @without_torch_function
 def describe(value: Any) -> str:
-    """Return dtype, shape and device of a tensor, the size of a container, else the value, shortened."""
+    """Return dtype, shape and device of a tensor, the size of a container, or the shortened ``repr`` of another
+    value."""
     if isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
         grad = " requires_grad" if value.requires_grad else ""
@@ -225,11 +227,11 @@ def describe(value: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """Return the ``repr`` of a value in at most 80 characters; of a tensor its description."""
+    """Return the ``repr`` of a value in at most 80 characters; for a tensor its description."""
     if isinstance(value, torch.Tensor):
         return f"a {describe(value)} tensor"
     try:
         text = repr(value)
-    except Exception:  # the user's own repr failed; its type is all there is to say
+    except Exception:  # the user's own repr failed: only the type is known
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,5 +1,5 @@
-"""Conversion of a recorder's observations to a capture, with the steps of an ablation, and cells named as a notebook
-numbers them."""
+"""Conversion of a recorder's observations to a capture, with ablation steps, and with notebook cells named by their
+numbers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def recorded(
     lowering: Draft | None = None,
     **more: Any,
 ) -> Capture:
-    """The capture of ``function``; ``not_observed`` are claims that could not be seen, ``more`` further attributes.
-    With the draft that it is ``lowering`` the compiler goes on, and only what was traced is in it."""
+    """Return the capture of ``function``. ``not_observed`` are claims that could not be observed, ``more`` further
+    attributes. If ``lowering`` is given, compilation is still running and the record holds only what was traced so
+    far."""
     from .. import versions
 
     recorder.note(versions.note())
@@ -55,49 +56,49 @@ def recorded(
     return in_cells(capture)
 
 
-LOWERING = "Inductor has not lowered it yet"
+NOT_LOWERED_YET = "Inductor has not lowered it yet"
 
-LEFT_OUT = "a report before the end of a capture holds no lowered stage"
+NOT_IN_EARLY_REPORT = "a report before the end of a capture holds no lowered stage"
 
 
 def _traced(recorder: Recorder, lowering: Draft) -> tuple[Compilation, ...]:
-    """Return compilations without what Inductor made of them: of the one in progress it is not whole."""
+    """Return the compilations without Inductor's stages, which are incomplete for the one in progress."""
 
     def stage(one: Any) -> Any:
         lowered = isinstance(one, (Graph, Code)) and one.key.rpartition(".")[2] in LOWERED_STAGES
-        return Missing(one.key, LEFT_OUT) if lowered else one
+        return Missing(one.key, NOT_IN_EARLY_REPORT) if lowered else one
 
     nothing: dict[str, Any] = dict.fromkeys(
         ("decisions", "lowered", "passes", "memory", "autotuning", "cuda_graphs"), ()
     )
     return tuple(
         dataclasses.replace(one, stages=tuple(map(stage, one.stages)), partition=None, **nothing)
-        for one in recorder.frozen(lowering, LOWERING)
+        for one in recorder.frozen(lowering, NOT_LOWERED_YET)
     )
 
 
 _T = TypeVar("_T")
 
-_OF_KERNEL = re.compile(r"[/\\]ipykernel_\d+[/\\][^/\\]+\.py$")
-_OF_TERMINAL = re.compile(r"<ipython-input-(\d+)-\w+>$")
-_NUMBER = re.compile(r"In\[(\d+)\]$")
+_KERNEL_CELL = re.compile(r"[/\\]ipykernel_\d+[/\\][^/\\]+\.py$")
+_TERMINAL_CELL = re.compile(r"<ipython-input-(\d+)-\w+>$")
+_CELL_LABEL = re.compile(r"In\[(\d+)\]$")
 
 
 def is_cell(file: str) -> bool:
-    """Return True for a file name that IPython made up for a cell: ``/tmp/ipykernel_71/4178438228.py``, ``<ipython-
-    input-3-…>``."""
-    return _OF_KERNEL.search(file) is not None or _OF_TERMINAL.match(file) is not None
+    """Return True for a file name that IPython invented for a cell: ``/tmp/ipykernel_71/4178438228.py``,
+    ``<ipython-input-3-…>``."""
+    return _KERNEL_CELL.search(file) is not None or _TERMINAL_CELL.match(file) is not None
 
 
 def number(file: str) -> int | None:
-    """The number that stands before a cell, ``In [3]``; ``None`` where this process does not know it."""
-    terminal = _OF_TERMINAL.match(file)
+    """Return the number shown at a cell (3 for ``In [3]``); None if this process does not know it."""
+    terminal = _TERMINAL_CELL.match(file)
     if terminal is not None:
         return int(terminal[1])
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # IPython 8.0 and later
-    numbered = _NUMBER.match((named(file) or ("", ""))[1]) if named is not None else None
+    numbered = _CELL_LABEL.match((named(file) or ("", ""))[1]) if named is not None else None
     return int(numbered[1]) if numbered is not None else None
 
 
@@ -108,15 +109,14 @@ def cell_name(file: str) -> str:
 
 
 def shown(file: str) -> str:
-    """The name of a file without its folder, of a cell what it is called."""
+    """Return the name of a cell, or the name of a file without its folder."""
     return cell_name(file) if is_cell(file) else os.path.basename(file)
 
 
 def in_cells(record: _T) -> _T:
-    """A record in which files of cells are called by their cells, wherever a field ``file`` names one.
+    """Return a record in which every field ``file`` that names a cell's file has the cell's name.
 
-    Two cells never share a name: the second of those whose number is not known, or is that of another, has that of its
-    file behind it.
+    Names are unique: a cell whose name is already taken gets the name of its file appended.
     """
     return record if "IPython" not in sys.modules else _Names().of(record)
 
@@ -125,7 +125,7 @@ class _Names:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
-        self._made: dict[int, tuple[Any, Any]] = {}
+        self._renamed_values: dict[int, tuple[Any, Any]] = {}
 
     def name(self, file: str) -> str:
         if file not in self._names:
@@ -137,13 +137,13 @@ class _Names:
         return self._names[file]
 
     def of(self, value: Any) -> Any:
-        """The value; itself where nothing in it is renamed."""
+        """Return the value with cells renamed; the same object if nothing changes."""
         if not isinstance(value, tuple) and (isinstance(value, type) or not dataclasses.is_dataclass(value)):
             return value
-        # Frames are shared by nodes. The value is kept, so that its id stays its own.
-        if id(value) not in self._made:
-            self._made[id(value)] = (value, self._renamed(value))
-        return self._made[id(value)][1]
+        # Nodes share frames, so results are cached by id; the value is kept alive so that its id stays valid.
+        if id(value) not in self._renamed_values:
+            self._renamed_values[id(value)] = (value, self._renamed(value))
+        return self._renamed_values[id(value)][1]
 
     def _renamed(self, value: Any) -> Any:
         if isinstance(value, tuple):
@@ -164,7 +164,7 @@ if TYPE_CHECKING:
 
 
 def with_steps(capture: Capture, outcome: Outcome) -> Capture:
-    """The capture with the steps that were compiled beside it."""
+    """Return the capture with the ablation steps that were compiled with it."""
     whole = {c.id: c for c in capture.compilations}
     ablations = []
     for step in outcome.steps:
@@ -178,12 +178,11 @@ def with_steps(capture: Capture, outcome: Outcome) -> Capture:
         step.recorder.drafts.clear()
         step.error = None
         if lacking := capture.lacks(claims.ABLATIONS):
-            compilations = ()  # what was compiled is another step's code
+            compilations = ()  # the compiled code is another step's
             notes.insert(0, f"this step could not be made: {lacking}")
-        notes += _joined(compilations)
-        if (
-            step.name == ABLATIONS[0]
-        ):  # its values have buffers since we gave them one: Inductor had no reason
+        notes += _fusion_notes(compilations)
+        # The first step gives every value a buffer, so that Inductor records no reason for any.
+        if step.name == ABLATIONS[0]:
             compilations = tuple(dataclasses.replace(c, lowered=()) for c in compilations)
         kept = tuple(trimmed_name(c, whole[c.id]) for c in compilations if c.id in whole)
         ablations.append(Ablation(step.name, step.settings, kept, tuple(dict.fromkeys(notes))))
@@ -193,7 +192,7 @@ def with_steps(capture: Capture, outcome: Outcome) -> Capture:
     return done
 
 
-def _joined(compilations: Any) -> list[str]:
+def _fusion_notes(compilations: Any) -> list[str]:
     """Return notes on loops that were fused although the step fuses nothing."""
     notes = []
     for c in compilations:
@@ -205,6 +204,6 @@ def _joined(compilations: Any) -> list[str]:
             notes += [
                 f"{phase}: {k.name} runs {len(k.groups)} groups in {k.launches} launch(es)"
                 for k in code.kernels
-                if len(k.groups) > k.launches  # the same code may serve several groups, one launch each
+                if len(k.groups) > k.launches  # the same code may run for several groups, one launch each
             ]
     return notes

@@ -1,4 +1,4 @@
-"""Captures for a device that is not in the machine, in a child process, and the choice of the process."""
+"""Captures for an absent device in a child process, and the choice between this process and a child."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from .entry import FIRST, GROUP, WITHIN
 from .local import perform
 from .record import in_cells
 
-HERE = "in this process, with everything put back"
+IN_THIS_PROCESS = "in this process, with everything put back"
 
 
 def capture(call: Call) -> Capture:
     """Return the capture of a call for the device of ``call.model``.
 
     Raises:
-        UsageError: the call cannot be sent to a child process and needs one, or this torch cannot stand for the device.
+        UsageError: the call needs a child process but cannot be sent, or this torch cannot have a stand-in for the
+            device.
         CaptureError: the function raised, or a stage of the compiler rejected it.
         ChildError: the child process ended.
     """
@@ -40,19 +41,19 @@ def capture(call: Call) -> Capture:
     except pickling.CannotCross as error:
         if model.device != "cpu":
             how = "" if error.has_advice else ": make what it uses picklable, or pass it as an argument"
-            reason = " ".join(str(error).split())  # one line: of an error around it the first is shown
+            reason = " ".join(str(error).split())  # one line, since errors show only the first
             raise UsageError(
                 f"{call.name} cannot be sent to the child process ({reason}), and in this one nothing stands for a "
                 f"GPU{how}"
             ) from None
         captured = perform(call)[0]
-        how = f"{HERE}: it could not be sent to a child process ({error})"
+        how = f"{IN_THIS_PROCESS}: it could not be sent to a child process ({error})"
     except CaptureError as error:
         placed = CaptureError(str(error), _finished(error.capture, "in a child process"))
         raise placed from error.__cause__
     except ChildError as error:
         process.close()
-        if error.code is not None and error.code < 0 and (reason := _unfit(model)):
+        if error.code is not None and error.code < 0 and (reason := _stand_in_failure(model)):
             raise UsageError(reason) from error
         raise
     captured = _finished(captured, how)
@@ -66,14 +67,14 @@ def capture(call: Call) -> Capture:
 def in_child(
     served: str, model: DeviceModel, left: Any, *given: Any
 ) -> tuple[Any, tuple[DeviceQuery, ...], Any]:
-    """Run ``served`` in a child that traces as for ``model``. Return its value with the watched places that it used;
-    what did not cross and matters; and the parcel in which the arguments went. Registrations that this process made
-    with torch are made there too, with the functions among its settings (``left``)."""
+    """Run ``served`` in a child that traces for ``model``. Return its value; reports on objects that it used but that
+    could not be sent; and the parcel of the arguments. This process's registrations with torch are repeated there, as
+    are its settings that are functions (``left``)."""
     from .._torch.operators.custom_operators import OperatorTransfer
     from .._torch.targets import ambient_state
     from ..child import process
 
-    with ambient_state.without_modes():  # such as one that takes no tensor with data
+    with ambient_state.without_modes():  # such as one that rejects tensors with data
         (value, met), parcel = process.call(
             served,
             *given,
@@ -91,7 +92,7 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     from .._torch.frames import code_copies
     from .._torch.targets import ambient_state, torch_settings
     from ..child.context import process_group
-    from ..record import codec  # while the child gets ready, not when it has answered
+    from ..record import codec  # imported while the child starts, not after its reply
 
     assert call.model is not None
     settings, left = torch_settings.snapshot()
@@ -108,21 +109,24 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     around = (*ambient_state.autocast_region(), *kept)
     captured = codec.from_json(text, Capture)
     if captured.target is not None and process_group() is not None:
-        differs = (*captured.target.may_differ, _ALONE)
+        differs = (*captured.target.may_differ, _SINGLE_RANK)
         captured = dataclasses.replace(
             captured, target=dataclasses.replace(captured.target, may_differ=differs)
         )
     if captured.target is not None and around:
         target = dataclasses.replace(captured.target, queries=(*around, *captured.target.queries))
         captured = dataclasses.replace(captured, target=target)
-    return in_cells(captured), how  # the child knows no notebook
+    return in_cells(captured), how  # the child has no notebook
 
 
-_ALONE = "the program's process group has no other processes here: collectives return at once, with this rank's values"
+_SINGLE_RANK = (
+    "the program's process group has no other processes here: "
+    "collectives return at once, with this rank's values"
+)
 
 
 def tables() -> Any:
-    """Return Inductor's tables without the program's own entries; None if they were not loaded here."""
+    """Return Inductor's original tables, read in a child; None if this program cannot have changed its own."""
     from .._torch.operators import inductor_tables
     from ..child import process
 
@@ -137,7 +141,7 @@ _tables: list[Any] = []
 
 
 def _as_imported(piece: Any) -> DeviceQuery:
-    """Return the report on an object of the program that did not cross, with the line that names it or requested the
+    """Return the report on an object of the program that was not sent, with the line that names it or requested the
     capture."""
     from .._torch.targets import device_queries
 
@@ -153,9 +157,8 @@ def _as_imported(piece: Any) -> DeviceQuery:
     )
 
 
-def _unfit(model: DeviceModel) -> str:
-    """Return why this torch cannot be told of the device: a stand-in for it would end the process at once. ``""`` if it
-    can."""
+def _stand_in_failure(model: DeviceModel) -> str:
+    """Return why this torch cannot have a stand-in for the device, which would crash the process; ``""`` if it can."""
     from ..child import process
     from ..errors import ChildError
 
@@ -171,14 +174,14 @@ def _unfit(model: DeviceModel) -> str:
 
 
 def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tuple[str, list[str]]:
-    """Return the capture as JSON, and the places watched in this child that it used. The child runs this.
+    """Return the capture as JSON, and the watched places that it used. Runs in the child.
 
-    ``compiled`` are notes of modules that were compiled in place; the modules lose them on their way here.
+    ``compiled`` are notes on modules that were compiled in place, which pickling loses.
     """
     from .._torch.operators import custom_operators, transfers
     from .._torch.targets import torch_settings
 
-    transfers.requested()  # also of a request that was not answered
+    transfers.requested()  # clears those of an unanswered request
     with torch_settings.restored(settings):
         captured = perform(call, compiled=compiled)[0]
     custom_operators.check_order()
@@ -186,17 +189,17 @@ def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tu
 
 
 def _finished(made: Capture, how: str) -> Capture:
-    """The capture, which says now where it ran."""
+    """Return the capture with a note on where it ran."""
     if made.target is None:
         return made
     return dataclasses.replace(made, target=dataclasses.replace(made.target, transfer=how))
 
 
 def dispatch(call: Call) -> Capture:
-    """Return the capture of a call, made in this process, or in a child process if it is for another device.
+    """Return the capture of a call, made in this process, or in a child process if it is for an absent device.
 
     Raises:
-        UsageError, CaptureError: as ``compile_lens.capture`` does.
+        UsageError, CaptureError: as ``compile_lens.capture``.
     """
     if call.model is not None:
         return remote.capture(call)

@@ -1,4 +1,4 @@
-"""The text of functions that were inlined: the compiler names their lines, the file holds the rest."""
+"""Source text of inlined functions: the compiler names lines, and the text is read from the file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[Source, ...]:
-    """The sources that are known, and those of every other function that a node's stack names, in that order.
+    """Return the known sources, followed by those of every other function in a node's stack.
 
-    A line outside of any function gives the statement that it stands in. What has no text (``exec``, a file
-    that is gone or cannot be read) gives nothing.
+    A line outside any function gives its statement. Code without source text (``exec``, a missing or unreadable file)
+    gives nothing.
     """
     sources = [_with_class(source) for source in known]
     shown = {(s.file, n) for s in sources for n in _lines(s)}
@@ -41,7 +41,8 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
 
 
 def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[str, ...]:
-    """Async functions whose body was traced where an ordinary function calls them, by name: nothing awaited it."""
+    """Return the names of async functions whose body was traced at a call from an ordinary function, without
+    ``await``."""
     lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in _lines(s)}
     nodes = (n for c in compilations for s in c.stages if isinstance(s, Graph) for n in s.nodes)
     names: dict[str, None] = {}
@@ -60,7 +61,7 @@ def _lines(source: Source) -> range:
 
 
 def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
-    """Files and lines of every stack, callers before what they call."""
+    """Yield the file and line of every stack frame once, callers before callees."""
     seen: dict[tuple[str, int], None] = {}
     for compilation in compilations:
         graphs = [s for s in compilation.stages if isinstance(s, Graph)]
@@ -76,7 +77,7 @@ def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
 class _Span:
     """The lines of a function (with its decorators), or of a statement of the module (``name`` is ``""``).
 
-    A method goes by its class too: ``Layer.forward``.
+    A method is named with its class: ``Layer.forward``.
     """
 
     first: int
@@ -90,10 +91,11 @@ def _spans(file: str) -> tuple[_Span, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _spans_of(text: str) -> tuple[_Span, ...]:
-    """The statements of a module, each before the functions in it. They are kept: one file has many captures."""
+    """Return the spans of a module, each statement before the functions in it. Cached, since one file has many
+    captures."""
     try:
         body = syntax.parse(text).body
-    except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
+    except (SyntaxError, ValueError):  # a notebook cell with magics, or not Python
         return ()
     spans = []
     for top in body:
@@ -106,13 +108,13 @@ def _spans_of(text: str) -> tuple[_Span, ...]:
                 classes = ""
             elif isinstance(node, ast.ClassDef):
                 classes = f"{classes}{node.name}."
-            if isinstance(node, _HOLDS_STATEMENTS):
+            if isinstance(node, _WITH_STATEMENTS):
                 inside += ((child, classes) for child in ast.iter_child_nodes(node))
     return tuple(spans)
 
 
 def _with_class(source: Source) -> Source:
-    """A method by its class too, where Python itself did not say it."""
+    """Return a source whose name includes the class of a method."""
     if "." in source.name:
         return source
     names = (span.name for span in _spans(source.file) if span.first == source.first_line)
@@ -120,11 +122,11 @@ def _with_class(source: Source) -> Source:
     return dataclasses.replace(source, name=name)
 
 
-_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, *([ast.match_case] if hasattr(ast, "match_case") else []))
+_WITH_STATEMENTS = (ast.stmt, ast.ExceptHandler, *([ast.match_case] if hasattr(ast, "match_case") else []))
 
 
 def _enclosing(file: str, line: int, spans: tuple[_Span, ...]) -> Source | None:
-    """The innermost function around a line, else the statement of the module."""
+    """Return the innermost function that contains a line, or else the module's statement; None if there is neither."""
     around = [span for span in spans if span.first <= line <= span.last]
     if not around:
         return None

@@ -1,1 +1,1 @@
-"""Triton kernels compiled for a device that need not be there: here, or in a process that may die of it."""
+"""Compilation of Triton kernels for a device that may be absent, in this process or in one that may crash."""

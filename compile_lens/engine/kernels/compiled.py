@@ -1,4 +1,4 @@
-"""Compiles the Triton kernels of a wrapper module for a device that need not be there."""
+"""Compilation of the Triton kernels of a wrapper module for a device that may be absent."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ...record.kernel import Candidate, Code, Kernel, Machine
 
 
 def needs() -> str:
-    """Return why there is no machine code without Triton, and what to do."""
+    """Return why machine code needs Triton, and how to install it."""
     from ...versions import triton_command
 
     return f"it needs Triton: {triton_command()} (there are wheels for Linux)"
 
 
 def build(code: Code, model: DeviceModel, chosen: Mapping[str, int] | None = None) -> Code:
-    """The same code, with launch configurations and machine code of its Triton kernels.
+    """Return the code with launch configurations and machine code of its Triton kernels.
 
-    The text of each kernel is run, since Inductor's decorators in it make the launch configurations. What cannot be
-    compiled keeps its reason in ``machine_note``. The code is stamped ``built`` when nothing is missing.
+    The text of each kernel is run, since its Inductor decorators create the launch configurations. A kernel that cannot
+    be compiled has the reason in ``machine_note``. The code is stamped ``built`` if nothing is missing.
 
     Args:
         model: the device that the code was generated for.
-        chosen: index of a launch configuration by name of the kernel (``"backward triton_poi_0"`` where two
-            phases have one of that name); the first for the others.
+        chosen: index of the launch configuration by kernel name (``"backward triton_poi_0"`` if two phases share a
+            name); 0 for the others.
 
     Raises:
-        UsageError: for an index that a kernel does not have.
+        UsageError: a kernel has no configuration of this index.
     """
     kernels = tuple(kernel_of(k, model, choice(k, chosen or {})) for k in code.kernels)
     return stamped(dataclasses.replace(code, kernels=kernels))
@@ -43,7 +43,7 @@ def choice(kernel: Kernel, chosen: Mapping[str, int]) -> int:
 
 
 def stamped(code: Code) -> Code:
-    """The code with the stamp that its kernels deserve."""
+    """Return the code, stamped ``built`` if all its Triton kernels have machine code."""
     triton = [k for k in code.kernels if k.language == "triton"]
     done = all(k.machine is not None and not k.machine.missing for k in triton)
     if code.stamp == "generated only" and triton and done:
@@ -52,7 +52,7 @@ def stamped(code: Code) -> Code:
 
 
 def kernel_of(kernel: Kernel, model: DeviceModel, index: int = 0) -> Kernel:
-    """One kernel with its launch configurations and its machine code. As ``build``."""
+    """Return one kernel with its launch configurations and machine code, as ``build`` does."""
     if kernel.language == "extern":
         return dataclasses.replace(
             kernel, machine_note="a library's function: its machine code is in the library"
@@ -65,7 +65,7 @@ def kernel_of(kernel: Kernel, model: DeviceModel, index: int = 0) -> Kernel:
     if candidates and not 0 <= index < len(candidates):
         raise UsageError(
             f"{kernel.name} has no launch configuration {index}: it has {len(candidates)}, "
-            + "; ".join(f"{i}: {_say(c)}" for i, c in enumerate(candidates))
+            + "; ".join(f"{i}: {_settings_text(c)}" for i, c in enumerate(candidates))
         )
     return dataclasses.replace(kernel, candidates=candidates, machine=machine, machine_note=note)
 
@@ -74,7 +74,7 @@ def kernel_of(kernel: Kernel, model: DeviceModel, index: int = 0) -> Kernel:
 def _built(
     source: str, name: str, model: DeviceModel, index: int
 ) -> tuple[tuple[Candidate, ...], Machine | None, str]:
-    """Launch configurations, machine code and a note, of a kernel's text."""
+    """Return the launch configurations, the machine code and a note for a kernel's text."""
     from ..._torch.code import triton_configs
     from ..._triton import assembly, driver
 
@@ -92,7 +92,7 @@ def _built(
             machine = assembly.compile_machine(recipe, index)
     except BuildError as error:
         return candidates, None, str(error)
-    except (Exception, SystemExit) as error:  # whatever the text, Inductor or Triton raise is the reason
+    except (Exception, SystemExit) as error:  # any error of the text, Inductor or Triton is the reason
         return candidates, None, f"its text could not be run: {assembly.error_text(error)}"
     return candidates, machine, _too_large(machine, model)
 
@@ -115,5 +115,5 @@ def _too_large(machine: Machine, model: DeviceModel) -> str:
     )
 
 
-def _say(candidate: Candidate) -> str:
+def _settings_text(candidate: Candidate) -> str:
     return ", ".join(f"{name}={value}" for name, value in candidate.settings)

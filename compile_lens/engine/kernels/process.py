@@ -1,5 +1,5 @@
-"""The process that compiles kernels, seen from the caller: it is started, asked, and started again if it dies; and the
-messages between the two, plain JSON both ways."""
+"""The caller's side of the process that compiles kernels, which is restarted after a crash, and the JSON messages
+between the two."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ...errors import BuildError, ChildError, UsageError
 from ...record.device import DeviceModel, DeviceProperty
 from ...record.kernel import Candidate, Form, Kernel, Machine
 
-SECONDS = 600.0
-"""Time limit for one kernel, in seconds. The first one includes the import of torch and Triton."""
+TIME_LIMIT_SECONDS = 600.0
+"""Time limit for one kernel, in seconds; for the first it includes importing torch and Triton."""
 
-_CHANGES = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_PTXAS_", "USE_IR_LOC")
-"""Prefixes of environment variables that Triton's compiler obeys."""
+_COMPILER_VARIABLES = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_PTXAS_", "USE_IR_LOC")
+"""Prefixes of environment variables that change how Triton compiles."""
 
 
 def compiled(
-    kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float = SECONDS
+    kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float = TIME_LIMIT_SECONDS
 ) -> Iterator[Kernel]:
-    """Each kernel with its machine code, in order, for the launch configuration of the index beside it.
+    """Yield each kernel, in order, with the machine code of the launch configuration whose index is given with it.
 
-    A kernel that brings the process down, or takes longer than ``seconds``, says so in its ``machine_note``; the
-    next ones have a process of their own.
+    If a kernel crashes the process or takes longer than ``seconds``, its ``machine_note`` says so, and the next ones
+    get a new process.
 
     Raises:
-        UsageError: for an index that a kernel does not have.
-        BuildError: if the process cannot even start.
+        UsageError: a kernel has no configuration of this index.
+        BuildError: the process cannot start.
     """
     with contextlib.ExitStack() as last:
         child: Child | None = None
@@ -50,18 +50,18 @@ def compiled(
             try:
                 answer = child.ask(json.dumps(request).encode(), seconds)
             except TooLong:
-                child, answer = None, _gone(f"it was not compiled within {seconds:.0f} seconds")
+                child, answer = None, _failed_answer(f"it was not compiled within {seconds:.0f} seconds")
             except ChildError as error:
                 if not error.began:
-                    raise BuildError(f"{_last_words(error)}, before any request") from error
-                child, answer = None, _gone(_last_words(error))
+                    raise BuildError(f"{_exit_text(error)}, before any request") from error
+                child, answer = None, _failed_answer(_exit_text(error))
             if "refused" in answer:
                 raise UsageError(answer["refused"])
             yield filled(kernel, answer)
 
 
 def _started(last: contextlib.ExitStack) -> Child:
-    """A new process, and what must be done when it is not needed any more."""
+    """Start a new process, and register its cleanup with ``last``."""
     folder = last.enter_context(tempfile.TemporaryDirectory(prefix="compile-lens-"))
     try:
         child = Child(f"{__package__}.worker", _environment(), folder, show=False)
@@ -72,19 +72,19 @@ def _started(last: contextlib.ExitStack) -> Child:
 
 
 def _environment() -> dict[str, str]:
-    """The caller's, without what would change how Triton compiles."""
+    """Return the caller's environment variables without those that change how Triton compiles."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name.endswith("_PATH") or not name.startswith(_CHANGES)  # a path says where a tool is
+        if name.endswith("_PATH") or not name.startswith(_COMPILER_VARIABLES)  # paths of tools stay
     }
 
 
-def _gone(note: str) -> dict[str, Any]:
+def _failed_answer(note: str) -> dict[str, Any]:
     return {"candidates": [], "machine": None, "note": note}
 
 
-def _last_words(error: ChildError) -> str:
+def _exit_text(error: ChildError) -> str:
     if error.code is None:
         return f"the process that compiles kernels: {error}"
     last = next((line.strip() for line in reversed(error.last.splitlines()) if line.strip()), "")
@@ -93,7 +93,7 @@ def _last_words(error: ChildError) -> str:
 
 
 def model(raw: dict[str, Any]) -> DeviceModel:
-    """A device model from ``dataclasses.asdict`` of one."""
+    """Return the device model for a ``dataclasses.asdict`` of one."""
     figures = tuple(DeviceProperty(**figure) for figure in raw["properties"])
     return DeviceModel(
         **{
@@ -115,7 +115,7 @@ def answer(kernel: Kernel) -> dict[str, Any]:
 
 
 def filled(kernel: Kernel, raw: dict[str, Any]) -> Kernel:
-    """The kernel with what an answer says."""
+    """Return the kernel with the contents of an answer."""
     return dataclasses.replace(
         kernel,
         candidates=tuple(Candidate(tuple((name, value) for name, value in c)) for c in raw["candidates"]),

@@ -1,8 +1,7 @@
-"""Answers requests to compile a kernel, in a process of its own, which ``process.py`` starts.
+"""The process that compiles kernels; ``process.py`` starts it.
 
-A request is JSON: ``{"model", "name", "source", "index"}``, the device model, the kernel, and the number of its launch
-configuration. The answer is ``{"candidates", "machine", "note"}``, or ``{"refused"}`` for an index that the kernel does
-not have.
+A request is JSON, ``{"model", "name", "source", "index"}``: the device model, the kernel, and the index of its launch
+configuration. The answer is ``{"candidates", "machine", "note"}``, or ``{"refused"}`` if the index does not exist.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from compile_lens._torch.inductor import pipeline
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.engine.options import CaptureOptions
-from compile_lens.engine.record import LEFT_OUT, LOWERING
+from compile_lens.engine.record import NOT_IN_EARLY_REPORT, NOT_LOWERED_YET
 from compile_lens.record import claims
 
 pytestmark = pytest.mark.torch
@@ -174,7 +174,7 @@ def test_a_lost_hook_is_not_a_stage_to_come(monkeypatch: pytest.MonkeyPatch, pat
     assert lost and all("lacks the hook" in missing[key] for key in lost)
     to_come = {"backward", *(f"forward.{one}" for one in ("post_grad", "loops", "groups", "code"))}
     assert missing.keys() - lost == to_come - lost
-    assert {missing[key] for key in to_come - lost} == {LOWERING}
+    assert {missing[key] for key in to_come - lost} == {NOT_LOWERED_YET}
 
 
 def test_a_graph_lowered_before_is_not_one_to_come() -> None:
@@ -187,10 +187,12 @@ def test_a_graph_lowered_before_is_not_one_to_come() -> None:
 
     before, now = early(broken, leaf())[1].compilations
     lowered = ("post_grad", "loops", "groups", "code")
-    assert {m.stage: m.reason for m in before.missing} == {f"forward.{one}": LEFT_OUT for one in lowered}
+    assert {m.stage: m.reason for m in before.missing} == {
+        f"forward.{one}": NOT_IN_EARLY_REPORT for one in lowered
+    }
     assert {m.stage for m in before.not_applicable} == {f"backward.{one}" for one in lowered}
     assert {m.stage: m.reason for m in now.missing} == dict.fromkeys(
-        ("backward", *(f"forward.{one}" for one in lowered)), LOWERING
+        ("backward", *(f"forward.{one}" for one in lowered)), NOT_LOWERED_YET
     )
 
 

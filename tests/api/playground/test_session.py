@@ -19,7 +19,7 @@ from compile_lens.api.playground.capture_process import Limits
 from compile_lens.api.playground.captures import Captures
 from compile_lens.api.playground.session import Session
 from compile_lens.api.playground.torch_versions import TorchVersions
-from compile_lens.engine.record import LOWERING
+from compile_lens.engine.record import NOT_LOWERED_YET
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
 
@@ -104,7 +104,7 @@ def test_graphs_are_reported_before_they_are_lowered(captures: Captures, target:
     core = json.loads(report["traced"]["core"])
     steps = [step for lane in core["compilations"][0]["lanes"] for step in lane["steps"]]
     lowered = [step for step in steps if "." in step["key"]]
-    assert lowered and all(step["missing"] == LOWERING and step["stage"] < 0 for step in lowered)
+    assert lowered and all(step["missing"] == NOT_LOWERED_YET and step["stage"] < 0 for step in lowered)
 
 
 def test_the_collector_looks_through_little_after_each_answer(captures: Captures) -> None:
