@@ -60,6 +60,8 @@ _NO_FUNCTION = re.compile(r"(?:\w+: )?Not a function on (?P<source>.+)\.__\w+__$
 """Torch's words where it looks into a Python function and meets another callable."""
 FUNCTION, NO_FUNCTION = "a Python function", "no Python function"
 _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
+_DELETED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
+DELETED = "an object that is deleted now"
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
 """Guard on a name that is looked up at the class, since the object has no such attribute."""
@@ -249,6 +251,10 @@ def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     if no_function:
         source = plain_source(no_function["source"])
         return source, FUNCTION, now(source) or NO_FUNCTION
+    deleted = _DELETED.match(text)
+    if deleted:
+        source = plain_source(deleted["source"])
+        return source, DELETED, now(source) or "another one"
     length = _LENGTH.match(text)
     if length and (value := now(f"len({plain_source(length['source'])})")) != length["old"]:
         # Of a dict torch says what it met, and not what it asked for.

@@ -180,6 +180,10 @@ def test_settings_are_not_the_program_s_variables() -> None:
         ("0/0: L['a'].size()[0] < L['b'].size()[0]", "L['a'].size()[0] < L['b'].size()[0]"),
         ("0/0: not L['xs']", "xs was empty, 0 or False"),
         (
+            "0/0: Cache line invalidated because L['self'].act got deallocated",
+            "self.act was an object that is deleted now, now another one",
+        ),
+        (
             "0/0: CodeGuardAccessor: Not a function on L['act'].__code__",
             "act was a Python function, now no Python function",
         ),
@@ -187,6 +191,44 @@ def test_settings_are_not_the_program_s_variables() -> None:
 )
 def test_what_a_log_says_without_the_values_of_the_time(text: str, told: str) -> None:
     assert words.changed(failed_guard(text, lambda _: "")) == told
+
+
+class Meter:
+    """Takes numbers of tensors, each time with a method that Python makes anew."""
+
+    def __init__(self) -> None:
+        self.seen: set[float] = set()
+        self.total = 0.0
+
+    def at_once(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add(x.sum().item())
+        return x * 2
+
+    def on_two_lines(self, x: torch.Tensor) -> torch.Tensor:
+        value = x.sum().item()
+        self.seen.add(value)
+        return x * 2
+
+    def outside(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, x.sum()
+
+
+def test_a_method_that_waits_while_the_graph_breaks_is_named_with_what_helps() -> None:
+    calls = [(torch.arange(3.0) + n,) for n in range(4)]
+    torch._dynamo.reset()
+    compiled = torch.compile(Meter().at_once, backend="eager")
+    with compile_lens.watch() as program:
+        for arguments in calls:
+            compiled(*arguments)
+    again = [one.recompilation for one in program.recompiles if one.recompilation]
+    waiting = [one for one in again if "value = t.item()" in words.to_try(one)]
+    assert waiting, full(program)
+    assert {words.changed(one.failed_guards[0]) for one in waiting} == {
+        "(value 1 from before the break) was an object that is deleted now, now set.add"
+    }
+    assert "Cache line" not in full(program)
+    assert compiles(Meter().on_two_lines, calls) < compiles(Meter().at_once, calls), "as the advice says"
+    assert compiles(Meter().outside, calls) == 1, "as the advice on a list that grows says"
 
 
 def test_a_range_has_the_line_of_the_end_that_was_passed() -> None:

@@ -8,7 +8,17 @@ import re
 from compile_lens.measures.program import is_library
 from compile_lens.record import syntax
 from compile_lens.record.compilation import DynamicDim
-from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, compiled_for
+from compile_lens.record.failed_guards import (
+    DELETED,
+    INFERENCE,
+    NORMAL,
+    OTHER,
+    SAME,
+    SET,
+    STATE,
+    THERE,
+    compiled_for,
+)
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import guarded_values, is_computed
 from compile_lens.record.messages import plain_source, without_stack_names
@@ -130,7 +140,10 @@ def _of_values(failed: FailedGuard) -> str:
         return ""
     if length := _LENGTH.match(failed.source):
         owner = length["owner"]
-        return f"give {owner} one length each time, or compile one function for each"
+        return (
+            f"give {owner} one length each time (append to a list that grows outside of the function), or compile one "
+            "function for each"
+        )
     if keys := _KEYS.match(failed.source):
         return f"give {keys['owner']} the same keys each time, or compile one function for each"
     values = {failed.old, failed.new}
@@ -216,6 +229,12 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
 
 
+_SAME_OBJECT = "give it the same object each time, made once, or compile one function for each"
+_ON_STACK = (
+    "each call makes it anew, as the method in xs.append(t.item()), and it waits while the graph breaks: write "
+    "value = t.item() on a line before"
+)
+
 _WHICH = ("fn", "type(fn)", "fn.__code__")
 """What torch's function through which it calls others has for what it calls."""
 
@@ -229,7 +248,9 @@ def _of_objects(failed: FailedGuard) -> str | None:
     if failed.text.startswith("___check_obj_id("):
         if _is_name(failed.old) and _is_name(failed.new):
             return None  # members of an Enum, classes or functions, of which each is made once already
-        return "give it the same object each time, made once, or compile one function for each"
+        return _SAME_OBJECT
+    if failed.old == DELETED:
+        return _ON_STACK if without_stack_names(failed.source) != failed.source else _SAME_OBJECT
     if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
         return (
             "torch makes one variant for arguments that are one object, and another one for others: give it one for "
