@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from dispatched import Dispatched
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import capture, versions
 from compile_lens.devices.models import resolve
@@ -99,6 +100,49 @@ def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
         reasons = "which this build of PyTorch has not", "whose driver is not here", "which is not here"
         assert absent in reasons
     assert found.kernels
+
+
+class Computed(TorchDispatchMode):
+    """Counts the operators that compute numbers: no view, and no shape rule, which makes tensors without data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        made = [one for one in torch.utils._pytree.tree_leaves(out) if isinstance(one, torch.Tensor)]
+        shapes = all(one.device.type == "meta" or one._is_zerotensor() for one in made)
+        if (
+            not func.is_view
+            and not shapes
+            and str(func) not in ("aten.alias.default", "aten.to.dtype_layout")
+        ):
+            self.work[str(func)] += 1
+        return out
+
+
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x * x.sin(), x.cos()).sum() + torch.softmax(x, 0).prod()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "taken",
+    [
+        torch.func.hessian,
+        lambda f: torch.func.jacfwd(torch.func.jacfwd(f)),
+        lambda f: torch.func.jacrev(torch.func.jacfwd(f)),
+    ],
+    ids=["forward of reverse", "forward of forward", "reverse of forward"],
+)
+def test_second_derivatives_count_what_computes(taken: Callable[..., Any]) -> None:
+    """A tangent of zeros is no tensor of numbers: torch asks what shape a sum with it has, on the meta device."""
+    x = torch.rand(3)
+    with Computed() as plain:
+        taken(chosen)(x)
+    (one,) = capture(lambda x: taken(chosen)(x), x).compilations
+    assert one.eager is not None and Counter({op.name: op.count for op in one.eager}) == plain.work
 
 
 def heads(x: torch.Tensor) -> torch.Tensor:
