@@ -64,10 +64,11 @@ def compile(
     translator = backend.translator()
     code = getattr(translator, "f_code", None)
     name = getattr(code, "co_name", "<graph>")
-    owner = _owner(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    output = getattr(translator, "output", None)
+    owner = _owner(getattr(output, "compiler_fn", None))
     program = next((p for p in known if owner is not None and p.owner() is owner), None)
     if program is None:
-        inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs))
+        inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs, output))
         recorder = Recorder(CaptureSpec(build, backward=True, patches=patches))
         program = BackendProgram(recorder, name, inputs, weakref.ref(recorder if owner is None else owner))
     else:

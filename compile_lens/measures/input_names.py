@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
@@ -17,9 +18,6 @@ PARAMETER, BUFFER, INPUT = "parameter", "buffer", "input"
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
 _MEMBER = re.compile(r"\._(?P<table>modules|parameters|buffers)\[(['\"])(?P<name>[^'\"]*)\2\]")
 _ROOT = re.compile(r"^[LG]\[(['\"])([^'\"]*)\1\]")
-_PACKED = re.compile(r"L\['args'\]\[(\d+)\]")
-"""An argument of a module in torch's wrapper of it, by its number."""
-
 OWN = ("self", "fn")
 """Names of a module itself in its guards: in its ``forward``, or in torch's wrapper of it."""
 
@@ -62,7 +60,7 @@ class InputNames:
     def __init__(self, capture: Record) -> None:
         self._graphs = {(c.id, g.key): g for c in capture.compilations for g in c.graphs.values()}
         self._nodes = {key: {node.name: node for node in graph.nodes} for key, graph in self._graphs.items()}
-        self._arguments = [text.partition(":")[0] for text in capture.inputs]
+        self._parameters = {c.id: dict(c.parameters) for c in capture.compilations}
         self._sources = {c.id: sources(c) for c in capture.compilations}
         named = {source for known in self._sources.values() for source in known.values()}
         self._roots = {_root(source) for source in named if _tensor_kind(source) != INPUT}
@@ -75,7 +73,7 @@ class InputNames:
             if node.op not in ("placeholder", "get_attr"):
                 return None
             if node.target in self._sources[compilation]:
-                return self._named(self._sources[compilation][node.target])
+                return self._named(self._sources[compilation][node.target], self._parameters[compilation])
             before = self._nodes.get((compilation, graph.before), {})
             origins = [before[origin] for origin in node.origins if origin in before]
             if not origins:
@@ -83,12 +81,10 @@ class InputNames:
             node, stage = origins[0], graph.before
         return None
 
-    def _named(self, source: str) -> InputName:
+    def _named(self, source: str, parameters: Mapping[str, str]) -> InputName:
         kind = _tensor_kind(source)
         if kind == INPUT:
-            packed = _PACKED.fullmatch(source)
-            number = int(packed[1]) if packed is not None else len(self._arguments)
-            return InputName(self._arguments[number] if number < len(self._arguments) else readable(source))
+            return InputName(parameters.get(source) or readable(source))
         if len(self._roots) == 1:
             first = _MEMBER.search(source)
             assert first is not None

@@ -122,7 +122,8 @@ class Compilation:
     phase; a phase that is not there was not overheard. ``lowered`` says what lowering made of each ATen node,
     ``passes`` what Inductor's passes changed in the graphs, ``memory`` which buffers the generated code holds,
     ``partition`` what the forward keeps for the backward, ``autotuning`` what ``max-autotune`` would time on a device
-    that was not there, ``cuda_graphs`` which parts torch would record as CUDA graphs.
+    that was not there, ``cuda_graphs`` which parts torch would record as CUDA graphs. ``parameters`` has the names of
+    parameters for arguments that a decorator hands on: ``L['args'][1]``, ``w``.
     """
 
     id: str
@@ -143,6 +144,7 @@ class Compilation:
     partition: Partition | None = None
     autotuning: tuple[Autotuning, ...] = ()
     cuda_graphs: tuple[CudaGraphs, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
 
     @property
     def graphs(self) -> Stages:

@@ -79,9 +79,7 @@ def test_the_named_backend_tells_the_inputs_of_the_first_graph() -> None:
     model = torch.nn.Linear(4, 4)
     torch.compile(model, backend="compile_lens")(torch.ones(2, 4))
     last = compile_lens.last()
-    assert last is not None and last.inputs == (
-        "args[0]: float32[2, 4] cpu",
-    )  # a module is called with *args
+    assert last is not None and last.inputs == ("input: float32[2, 4] cpu",)
     torch.compile(broken, backend="compile_lens")(torch.ones(4, requires_grad=True))
     last = compile_lens.last()
     assert last is not None and last.inputs == ("x: float32[4] cpu requires_grad",)

@@ -23,7 +23,7 @@ from ..ground import hook_points, log_filters, source_places, source_text
 from ..ground.hooks import free_hook, is_capturing
 from ..ground.recorder import Draft, Recorder
 from ..ground.recorder_state import Root
-from . import code_copies, eager_lines
+from . import code_copies, eager_lines, parameters
 
 RECORDER_ATTRIBUTE = "compile_lens_recorder"
 """Attribute of our backend with the recorder of the capture."""
@@ -347,12 +347,14 @@ def _number_symbol(node: torch.fx.Node) -> str:
     return str(symbols[0]) if symbols else str(node.name)
 
 
-def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:
-    """Return the inputs of a graph under their names in the function, without parameters and buffers of modules."""
+def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any], output: Any) -> list[tuple[str, Any]]:
+    """Return the inputs of a graph of Dynamo's ``output`` under their names in the function, without parameters and
+    buffers of modules."""
+    names = parameters.names(output)
     named = zip((_source_name(n) for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)
     module_paths = ("._parameters[", "._buffers[", "._modules[")
     return [
-        (re.sub(r"^L\['(\w+)'\]", r"\1", name), value)
+        (names.get(name) or re.sub(r"^L\['(\w+)'\]", r"\1", name), value)
         for name, value in named
         if isinstance(value, torch.Tensor) and not any(part in name for part in module_paths)
     ]

@@ -25,7 +25,7 @@ from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import LoggedBreak
 from ..ground.source_places import is_entry, is_internal, is_torch_file
-from . import dynamo, eager_lines, number_branches, own_calls
+from . import dynamo, eager_lines, number_branches, own_calls, parameters
 
 _PLACEHOLDERS = {
     "step_unsupported": "a graph break that Dynamo could not resume from, so that it compiled no more of the "
@@ -69,6 +69,7 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
         if not logged.resumes and code is not None:
             draft.resume_skip = _resume_skip(recorder, draft.id, code, output, logged.ending)
     dynamo.keep_source(recorder, code)
+    draft.parameters = tuple(parameters.names(output).items())
     return real(output, *args, **kwargs)
 
 

@@ -43,6 +43,7 @@ class Draft:
         self.line = line
         self.stages: dict[str, Stage] = {}
         self.lost: dict[str, str] = {}  # stages that we failed to record, each with the reason
+        self.parameters: tuple[tuple[str, str], ...] = ()
         self.guards: tuple[Guard, ...] = ()
         self.ending: Ending | None = None
         self.resume_skip: Skip | None = None
@@ -122,6 +123,7 @@ class Draft:
             function=self.function,
             file=self.file,
             line=self.line,
+            parameters=self.parameters,
             stages=ordered,
             guards=self.guards,
             ending=self.ending,

@@ -314,9 +314,14 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     graph, distributed, evaluation.collectives = None, False, None
     with observing(evaluation.scopes, claims.GRAPHS, claims.SIZES, claims.TRACED_LINES):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
-        taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
+        taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm, output)]
         graph = Graph(
-            next(numbers), evaluation.id, operators, _inputs(gm), _total(taken), _total(_output_sizes(gm))
+            next(numbers),
+            evaluation.id,
+            operators,
+            _inputs(gm, output),
+            _total(taken),
+            _total(_output_sizes(gm)),
         )
         if issued_collectives.process_rank() is not None:
             graph.collectives, graph.calls = graph_collectives.collectives(gm), graph_collectives.calls(gm)
@@ -380,13 +385,13 @@ def _total(sizes: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _inputs(gm: Any) -> tuple[str, ...]:
-    return tuple(f"{name}: {_tensor_text(value)}" for name, value in _tensors(gm))
+def _inputs(gm: Any, output: Any) -> tuple[str, ...]:
+    return tuple(f"{name}: {_tensor_text(value)}" for name, value in _tensors(gm, output))
 
 
-def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(gm: Any, output: Any) -> Iterator[tuple[str, torch.Tensor]]:
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    yield from dynamo.arguments(gm, [n.meta.get("example_value") for n in placeholders])
+    yield from dynamo.arguments(gm, [n.meta.get("example_value") for n in placeholders], output)
 
 
 def _tensor_text(value: torch.Tensor) -> str:
