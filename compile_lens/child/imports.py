@@ -44,11 +44,11 @@ def begin(path: list[str], files: dict[str, str]) -> None:
         return 0 if os.path.join(place, "").startswith(standard) else 2
 
     sys.path[:] = sorted(path, key=order)
-    AsThere.files = files
-    sys.meta_path.insert(0, AsThere)
+    CallerFinder.files = files
+    sys.meta_path.insert(0, CallerFinder)
 
 
-class AsThere:
+class CallerFinder:
     """Import finder that loads the caller's files and sets the caller's plain globals in the program's own modules."""
 
     files: ClassVar[dict[str, str]] = {}
@@ -56,7 +56,7 @@ class AsThere:
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        spec = cls._there(name) if path is None and name in cls.files else None
+        spec = cls._caller_spec(name) if path is None and name in cls.files else None
         if name not in cls.values:
             return spec
         spec = spec or PathFinder.find_spec(name, path, target)
@@ -72,7 +72,7 @@ class AsThere:
         return spec
 
     @classmethod
-    def _there(cls, name: str) -> ModuleSpec | None:
+    def _caller_spec(cls, name: str) -> ModuleSpec | None:
         file = cls.files[name]
         folder, base = os.path.split(file)
         place = os.path.dirname(folder) if base.startswith("__init__.") else folder

@@ -241,7 +241,7 @@ def _adopt_context(head: dict[str, Any]) -> None:
         module = sys.modules.get(name)
         if module is not None:
             vars(module).update(values)
-    imports.AsThere.files, imports.AsThere.values = head["files"], head["modules"]
+    imports.CallerFinder.files, imports.CallerFinder.values = head["files"], head["modules"]
 
 
 class _Environment:

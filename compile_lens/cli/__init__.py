@@ -31,15 +31,15 @@ from .output import fail, say
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the answer is the exit code. ``argv`` is ``sys.argv[1:]`` if it is not given."""
+    """Run one command and return the exit code. ``argv`` defaults to ``sys.argv[1:]``."""
     words = list(sys.argv[1:] if argv is None else argv)
-    from .arguments import of_the_program
-    from .arguments import parser as made
+    from .arguments import parser as make_parser
+    from .arguments import program_start
 
-    parser = made()
-    at = of_the_program(words)
-    words, left = words[:at], words[at:]
-    args = argparse.Namespace(json="--json" in words, traceback="--traceback" in words, left=left)
+    parser = make_parser()
+    start = program_start(words)
+    words, program_words = words[:start], words[start:]
+    args = argparse.Namespace(json="--json" in words, traceback="--traceback" in words, left=program_words)
     try:
         if not words:
             say(parser.format_help())
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Callable[[argparse.Namespace], int] = args.run
         answer = command(args)
     except BrokenPipeError:
-        # The reader of stdout went away (`| head`): nothing to say, and nothing to flush at exit.
+        # The reader of stdout is gone (`| head`): report nothing, and leave nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception as error:
         return fail(args, error)
-    # A program that was asked to be run: its errors, its exits and its output are its own.
+    # Run the program outside the try: its errors and exits must propagate.
     program: Callable[[], None] | None = getattr(args, "program", None)
     if program is not None:
         program()

@@ -1,4 +1,4 @@
-"""The commands and their arguments."""
+"""Commands of the command line, with their arguments."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .upgrade import upgrade
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises ``UsageError`` where argparse would end the process."""
+    """Argument parser that raises ``UsageError`` where argparse would exit."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
-def of_the_program(words: Sequence[str]) -> int:
-    """Return the index at which the words of the program begin that ``run`` runs: its ``-m`` or its path, as on
-    Python's own command line. All that follows belongs to the program, ``--`` and our own options included."""
+def program_start(words: Sequence[str]) -> int:
+    """Return the index of the program that ``run`` runs, its ``-m`` or its path, as on Python's command line. All words
+    that follow are the program's, even ``--`` and our own options."""
     at = 1 if words[:1] == ["run"] else len(words)
     while at < len(words):
         word = words[at]
-        if word == "--":  # as Python takes it: a path follows, whatever it begins with
+        if word == "--":  # as in Python: a path follows, even if it starts with a dash
             return at
         if not word.startswith("-") or word == "-" or (word.startswith("-m") and not word.startswith("--")):
             return at
@@ -54,7 +54,7 @@ _WITH_VALUE = ("--out", "--cuda-graphs", "--time-limit")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Return the parser of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
     common = Parser(add_help=False)
     common.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -281,7 +281,7 @@ def parser() -> argparse.ArgumentParser:
         "Run a program unchanged and report what torch.compile did in it",
         "Its options come first: what follows\nSCRIPT or -m MODULE is of the program, as are output and exit code.",
     )
-    # For its help: what is of the program was taken away by ``of_the_program``.
+    # Declared for the help only: ``program_start`` has already split off the program's words.
     program.add_argument("script", nargs="*", metavar="SCRIPT …", help="a Python file, and its arguments")
     program.add_argument("-m", metavar="MODULE …", help="a module instead, and its arguments")
     program.add_argument(
@@ -440,9 +440,9 @@ def _repeatable(command: argparse.ArgumentParser, option: str, metavar: str, hel
 
 def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
     from ..views.render.formats import FORMS
-    from .check import FORMS as OF_CHECKS
+    from .check import FORMS as CHECK_FORMS
 
     shown = "comparison" if what == "ranks" else what
-    endings = " ".join(OF_CHECKS if what == "result" else FORMS[what])
+    endings = " ".join(CHECK_FORMS if what == "result" else FORMS[what])
     text = f"write the {shown} there, in the form of its ending ({endings}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -1,15 +1,15 @@
-"""The command line under another Python, with this very package and everything else of that Python's own.
+"""Entry script that runs the command line under another Python, with this package and that Python's other packages.
 
-It is run by its path: that no folder of this one's packages, torch among them, is searched there.
+It is run by its path, so that none of the caller's package folders, which have torch, is searched.
 """
 
 import sys
 
 
 def main() -> int:
-    """Import the package from where this file is, and run the command that the arguments are."""
+    """Import this package from the folder of this file, and run the command in the arguments."""
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        del sys.path[0]  # the folder of this file: its names are not meant for everybody
+        del sys.path[0]  # the folder of this file: not importable by others
     import importlib.util
     import os
 

@@ -1,4 +1,4 @@
-"""The command ``brief``: facts, evidence and the commands to ask next, in few tokens."""
+"""The command ``brief``: facts, evidence and follow-up commands in few tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def brief(args: argparse.Namespace) -> int:
-    """Print the brief of a function that is captured, or of a record."""
+    """Print the brief of a record, or of a function after capturing it."""
     from ..views.brief import check_budget
     from ..views.summaries.capture_summary import summary
     from ..views.summaries.short_text import brief as brief_of
@@ -33,7 +33,7 @@ def brief(args: argparse.Namespace) -> int:
 
 
 def _commands(args: argparse.Namespace) -> dict[str, str]:
-    """The commands in place of the calls of Python that give what is left out."""
+    """Return the commands that replace the Python calls for omitted details."""
     from ..views.summaries.capture_summary import COST_CALL, MEMORY_CALL
 
     words = shlex.join(call_words(args))
@@ -44,7 +44,7 @@ def _commands(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _questions(args: argparse.Namespace, has_kernels: bool) -> tuple[Question, ...]:
-    """The commands that answer what one asks after a brief. A record spares each of them a capture."""
+    """Return the commands for follow-up questions. They read a record, which saves each of them a capture."""
     from ..views.brief import Question
 
     words = shlex.join(call_words(args))

@@ -20,19 +20,19 @@ from .names import from_file, here
 from .output import DIFFERS, FAILED, OK, check_endings, document, say
 
 FORMS = {".md": "Markdown, for a pull request", ".txt": "the text", ".json": "plain data"}
-"""Endings of ``--out``, and what each gives."""
+"""File endings of ``--out``, with a description of each format."""
 
 
 def check(args: argparse.Namespace) -> int:
-    """Run the checks of files, say which hold, and write that where asked."""
+    """Run the checks of files, print which hold, and save the results to ``--out``."""
     check_endings(args.out, FORMS)
     if args.pages is not None and os.path.exists(args.pages) and not os.path.isdir(args.pages):
         raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name a folder, existing or new")
     here()
     checked: list[Checked] = []
-    # With --json what the user's code prints goes to stderr: stdout is one document.
-    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
-    with apart:
+    # With --json the output of the user's code goes to stderr: stdout is one document.
+    output = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with output:
         files = {str(path): checks(from_file(path, str(path)), str(path), args.only) for path in args.files}
         for file, functions in files.items():
             for function in functions:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..results.program import Program
 
 WHAT_IF = "--what-if"
-"""The one option of ours that may also be the last word of the command line."""
+"""The only option of ``run`` that may also be the last word of the command line."""
 
 DEMO = '''"""What `compile-lens demo` captures. Change it and run the demo again."""
 
@@ -38,7 +38,7 @@ def demo(args: argparse.Namespace) -> int:
     program = folder / "demo.py"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not program.exists():  # one that is there may have been changed by its reader
+        if not program.exists():  # the user may have edited an existing one
             write_text(program, DEMO)
     except OSError as error:
         raise UsageError(
@@ -57,7 +57,7 @@ def demo(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Capture a function, print it, and write it where asked."""
+    """Capture a function, print the capture, and save it to ``--out``."""
     check_endings(args.out)
     with capturing(args, args.function):
         function, inputs, kwargs = called(args)
@@ -90,7 +90,7 @@ def opened_program(args: argparse.Namespace) -> int:
 
 
 def show_program(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
-    """Print or convert what ``read`` makes of a file that holds a program."""
+    """Print or convert the program that ``read`` returns for the file."""
     from ..views.render.formats import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)
@@ -101,17 +101,17 @@ def show_program(args: argparse.Namespace, read: Callable[[Path], Program]) -> i
 
 
 def doctor(args: argparse.Namespace) -> int:
-    from ..trials import doctor as found_by
+    from ..trials import doctor as doctor_checks
 
     with progress("looking at torch and its devices", quiet=args.quiet):
-        checks = found_by.checks()
-    body = {"command": args.command, **found_by.to_dict(checks)}
-    say(document(body) if args.json else found_by.page(checks))
-    return OK if found_by.healthy(checks) else NOT_INSTALLED
+        checks = doctor_checks.checks()
+    body = {"command": args.command, **doctor_checks.to_dict(checks)}
+    say(document(body) if args.json else doctor_checks.page(checks))
+    return OK if doctor_checks.healthy(checks) else NOT_INSTALLED
 
 
 def support(args: argparse.Namespace) -> int:
-    """Print which backends implement operators, and what a target lacks of a record."""
+    """Print which backends implement operators, and which operators of a record a target lacks."""
     if (args.capture is None) != (args.target is None):
         given, other = (
             ("--capture", "--target mps") if args.target is None else ("--target", "--capture record.json")
@@ -145,7 +145,7 @@ def support(args: argparse.Namespace) -> int:
 
 
 def imported(args: argparse.Namespace) -> int:
-    """Print or convert what torch logged of a program, or a record with what torch's profiler measured of it."""
+    """Print or convert torch's log of a program, or a record joined with a profiler trace."""
     from ..api.load import import_trace
     from ..record.files import holds_program
     from ..results.program import Program
@@ -178,13 +178,13 @@ def _joined(args: argparse.Namespace, trace: Path) -> int:
 
 
 def divergence(args: argparse.Namespace) -> int:
-    """Compare compiled with eager; where they differ, print the cause, and write it where asked."""
+    """Compare compiled with eager, print the cause of a difference, and save it to ``--out``."""
     from ..views.render.formats import DIVERGENCE as FORMS
 
     check_endings(args.out, FORMS)
-    # With --json what the user's code prints goes to stderr: stdout is one document.
-    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
-    with apart, progress(f"comparing {args.function} with eager", quiet=args.quiet):
+    # With --json the output of the user's code goes to stderr: stdout is one document.
+    output = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with output, progress(f"comparing {args.function} with eager", quiet=args.quiet):
         function, inputs, kwargs = called(args)
         from ..api.divergence import divergence as compared
 
@@ -196,7 +196,7 @@ def divergence(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find the program; it is run when the command line is done."""
+    """Find the program to run; ``main`` runs it after this command has returned."""
     from ..views.render.formats import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)

@@ -21,7 +21,7 @@ from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, de
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Capture a function for several targets, print them side by side, and write that where asked."""
+    """Capture a function for several targets, print a comparison, and save it to ``--out``."""
     from ..views.render.formats import COMPARISON as FORMS
 
     check_endings(args.out, FORMS)
@@ -46,13 +46,13 @@ def compare(args: argparse.Namespace) -> int:
 
 
 DIRECTED = ("kernels", "breaks", "figures", *FIGURES)
-"""Names of ``--fail-on`` for what can get worse: more launches, breaks, bytes. Any difference at another level fails;
-``saved`` is a level too, and here the figure."""
+"""Names for ``--fail-on`` that fail only if they get worse: more launches, breaks, bytes. At other levels any
+difference fails. ``saved`` means the figure here, not the level."""
 
 CHANGES = "changes"
-"""Name that stands for a difference at any level."""
+"""Name for a difference at any level."""
 
-RESTS_ON: dict[str, tuple[str, ...]] = {
+REQUIRED_CLAIMS: dict[str, tuple[str, ...]] = {
     "breaks": (claims.BREAKS, claims.SKIPS, claims.RECOMPILES),
     "graph_breaks": (claims.BREAKS,),
     "recompiles": (claims.RECOMPILES,),
@@ -62,7 +62,7 @@ RESTS_ON: dict[str, tuple[str, ...]] = {
     "saved": (claims.SAVED,),
     "guards": (claims.GUARDS,),
 }
-"""The claims of a record that a name rests on: two records that lack one have no difference that could be seen."""
+"""Claims of a record that each name requires; records that lack one cannot show a difference."""
 
 STAGES: dict[str, tuple[str, ...]] = {
     "lines": ("dynamo",),
@@ -72,14 +72,14 @@ STAGES: dict[str, tuple[str, ...]] = {
     "memory": ("code",),
     "code": ("code",),
 }
-"""The stages of a record that a level compares."""
+"""Stages of a record that each level compares."""
 
-ANY = "!="
-"""Suffix of a name of which any difference fails, an improvement too."""
+ANY_DIFFERENCE = "!="
+"""Suffix of a name for which any difference fails, even an improvement."""
 
 
 def diff(args: argparse.Namespace) -> int:
-    """Print what differs between two records, write it where asked, and fail where it was asked not to get worse."""
+    """Print the differences between two records, save them to ``--out``, and return the exit code by ``--fail-on``."""
     from ..api.load import diff as compared
     from ..views.render.formats import DIFFERENCE as FORMS
 
@@ -95,13 +95,13 @@ def diff(args: argparse.Namespace) -> int:
 
 
 def say_failed(failed: dict[str, str]) -> None:
-    """Say which of the names of ``--fail-on`` fail, and with what."""
+    """Print the names of ``--fail-on`` that failed, each with the reason."""
     for name, why in failed.items():
         say(f"failed on {name}, which --fail-on names: {why}")
 
 
 def failures(difference: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
-    """Return the names that fail, each with the first change that fails it."""
+    """Return the names that fail, each with the first reason."""
     reasons = (
         (name, next(_reasons(difference, name), "") or next(_not_compared(difference, name), ""))
         for name in wanted
@@ -110,15 +110,17 @@ def failures(difference: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
 
 
 def _not_compared(difference: DifferenceRecord, name: str) -> Iterator[str]:
-    """Say what a name compares and a record does not hold: where nothing was seen, nothing was seen to be equal."""
-    bare = name.removesuffix(ANY)
+    """Yield what a name compares but a record lacks; unobserved values cannot be shown to be equal."""
+    bare = name.removesuffix(ANY_DIFFERENCE)
     if bare == name and name in DIRECTED and _repaired(difference):
         return
     every = bare == CHANGES
     stages = {s for each in STAGES.values() for s in each} if every else set(STAGES.get(bare, ()))
     for side, record in zip(("first", "second"), difference.captures):
-        rests_on = [c for each in RESTS_ON.values() for c in each] if every else RESTS_ON.get(bare, ())
-        for claim in dict.fromkeys(rests_on):
+        required = (
+            [c for each in REQUIRED_CLAIMS.values() for c in each] if every else REQUIRED_CLAIMS.get(bare, ())
+        )
+        for claim in dict.fromkeys(required):
             if lacking := record.lacks(claim):
                 yield f"{claim} were not all seen in the {side}: {lacking}"
         figures = FIGURES if every or bare == "figures" else ("launches",) if bare == "kernels" else (bare,)
@@ -132,7 +134,7 @@ def _not_compared(difference: DifferenceRecord, name: str) -> Iterator[str]:
 
 
 def _reasons(difference: DifferenceRecord, name: str) -> Iterator[str]:
-    bare = name.removesuffix(ANY)
+    bare = name.removesuffix(ANY_DIFFERENCE)
     if bare == CHANGES:
         yield from map(_words, difference.changes)
     elif bare == name and name in DIRECTED:
@@ -144,7 +146,7 @@ def _reasons(difference: DifferenceRecord, name: str) -> Iterator[str]:
 
 
 def _repaired(difference: DifferenceRecord) -> bool:
-    """Return True if the first capture failed and the second compiled: that is never worse."""
+    """Return True if the first capture failed and the second compiled, which is never worse."""
     before, after = difference.captures or (None, None)
     if before is None or after is None or before.failure is None:
         return False
@@ -152,7 +154,7 @@ def _repaired(difference: DifferenceRecord) -> bool:
 
 
 def _worse(difference: DifferenceRecord, name: str) -> Iterator[str]:
-    if name == "breaks":  # one more, or an end that is another: it compiled, and now fails
+    if name == "breaks":  # one more break, or a changed one
         yield from (_words(change) for change in difference.at("breaks") if change.kind != REMOVED)
         return
     wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
@@ -162,8 +164,8 @@ def _worse(difference: DifferenceRecord, name: str) -> Iterator[str]:
 
 
 def _grew(change: Change, records: Iterable[Record]) -> bool:
-    """Return True if a figure grew. A figure that is unknown on one side may have grown, also if it is unknown because
-    the backward was declined; where there is nothing to count it is 0."""
+    """Return True if a figure grew or may have grown: it is unknown on one side, or the backward was declined there. A
+    figure that does not apply counts as 0."""
     before, after = (
         0
         if isinstance(of_name(record, change.name), NotApplicable) and record.options.backward != "no"
@@ -180,8 +182,8 @@ def _words(change: Change) -> str:
 
 
 def levels(given: list[str]) -> list[str]:
-    """The names of ``--fail-on``. Raises ``UsageError`` for one that there is not, and where it is given none: what a
-    variable of a shell that is not set leaves would hold nothing, and pass."""
+    """Return the names of ``--fail-on``. Raises ``UsageError`` for an unknown name, and for an empty value: an unset
+    shell variable would otherwise pass every check."""
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
     known = dict.fromkeys((*DIRECTED, *LEVELS, CHANGES))
     for text in given:
@@ -190,16 +192,17 @@ def levels(given: list[str]) -> list[str]:
                 f"--fail-on {text!r} names nothing to hold; name one or more of {', '.join(known)}, or leave it out"
             )
     for name in names:
-        if name.removesuffix(ANY) not in known:
+        if name.removesuffix(ANY_DIFFERENCE) not in known:
             raise UsageError(
-                f"--fail-on {name!r} is not one of {', '.join(known)}; with {ANY} appended, as kernels{ANY}, any "
+                f"--fail-on {name!r} is not one of {', '.join(known)}; "
+                f"with {ANY_DIFFERENCE} appended, as kernels{ANY_DIFFERENCE}, any "
                 "difference fails, not only more"
             )
     return list(dict.fromkeys(names))
 
 
 def merge(args: argparse.Namespace) -> int:
-    """Print what differs between the programs of several ranks, and write it where asked."""
+    """Print the differences between the programs of several ranks, and save them to ``--out``."""
     from ..api.ranks import merge as merged
     from ..views.render.formats import RANKS as FORMS
 
@@ -211,9 +214,9 @@ def merge(args: argparse.Namespace) -> int:
 
 
 def what_if(args: argparse.Namespace) -> int:
-    """Turn one switch of the compiler at a time, say which changes what, and write that where asked.
+    """Try one compiler switch at a time, print what each changes, and save it to ``--out``.
 
-    Interrupted it says and writes what it has, and ends as an interrupted command does.
+    After an interrupt it prints and saves the results so far and returns the exit code of an interrupted command.
     """
     from ..views.render.formats import WHAT_IF as FORMS
 
@@ -222,10 +225,10 @@ def what_if(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--pairs {args.pairs} is not a whole number from 0: give how many are tried at most"
         )
-    # With --json what the user's code prints goes to stderr: stdout is one document.
-    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    # With --json the output of the user's code goes to stderr: stdout is one document.
+    output = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
     bar = not args.quiet and watched()
-    with apart, progress(f"trying switches for {args.function}", quiet=args.quiet or bar):
+    with output, progress(f"trying switches for {args.function}", quiet=args.quiet or bar):
         function, inputs, kwargs = called(args)
         from ..api.what_if import what_if as tried
 

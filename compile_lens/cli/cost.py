@@ -12,7 +12,7 @@ from .output import FAILED, OK, check_endings, deliver, document, error_dict, sa
 
 
 def cost(args: argparse.Namespace) -> int:
-    """Print what a call costs, by line, kernel or module: of a function that is captured, or of a record."""
+    """Print the cost of a call by line, kernel or module, for a record or for a function after capturing it."""
     capture, failure, _ = captured_or_opened(args)
     from ..views.findings.cost import text
 
@@ -20,8 +20,8 @@ def cost(args: argparse.Namespace) -> int:
 
 
 def memory(args: argparse.Namespace) -> int:
-    """Print memory by line or name: of a function that is captured, or of a record. Or capture the function with each
-    memory budget."""
+    """Print memory by line or name, for a record or for a function after capturing it; or capture the function with
+    each memory budget."""
     from ..views.render.formats import MEMORY_CURVE as FORMS
 
     check_endings(args.out, FORMS)

@@ -1,7 +1,7 @@
-"""Functions and inputs that the command line names (``module:function``, ``file.py:function``, ``torch.rand(3)``), and
-a capture of them that speaks with one voice.
+"""Functions and inputs named on the command line (``module:function``, ``file.py:function``, ``torch.rand(3)``), and
+their capture with one-line errors.
 
-Names and expressions are the user's own words on their own command line, and are run as Python.
+Names and expressions come from the user's own command line and are run as Python.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from .precheck import check_function, check_syntax, check_targets
 
 
 def resolve(text: str) -> tuple[Any, dict[str, Any]]:
-    """The callable that ``module:expression`` names, and the names that expressions may use.
+    """Return the callable that ``module:expression`` names, and the scope for expressions.
 
-    The folder that the command runs in is searched for modules first. The scope holds torch and everything of
-    the module.
+    Modules are searched first in the working directory. The scope has torch and all names of the module.
 
     Raises:
-        UsageError: if the module cannot be imported, or has no such callable.
-        ModuleNotFoundError: if something that the module imports is not installed.
+        UsageError: the module cannot be imported, or has no such callable.
+        ModuleNotFoundError: the module imports a package that is not installed.
     """
     place, name = _split(text)
     here()
@@ -57,14 +56,14 @@ def resolve(text: str) -> tuple[Any, dict[str, Any]]:
 
 
 def here() -> None:
-    """Modules are looked for in the folder that the command runs in first."""
+    """Add the working directory to the front of ``sys.path``."""
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
 
 def evaluate(text: str, scope: dict[str, Any], what: str) -> Any:
-    """The value of a Python expression. Raises ``UsageError`` that names it, if it has none."""
+    """Return the value of a Python expression. Raises ``UsageError`` with the expression if it fails."""
     try:
         return eval(text, scope)
     except Exception as error:
@@ -72,7 +71,7 @@ def evaluate(text: str, scope: dict[str, Any], what: str) -> Any:
 
 
 def _split(text: str) -> tuple[str, str]:
-    # A Windows path holds a colon of its own, and so may the expression: look for the ending `.py:` first.
+    # A Windows path and the expression may contain colons: look for the ending `.py:` first.
     place, separator, name = text.partition(".py:")
     if separator:
         place += ".py"
@@ -98,19 +97,19 @@ def _from_name(name: str, text: str) -> ModuleType:
 
 
 def from_file(path: Path, text: str) -> ModuleType:
-    """The module that a file is; ``text`` is what errors name. Raises as ``resolve``."""
+    """Import a file and return its module; errors name ``text``. Raises as ``resolve``."""
     path = path.resolve()
     if not os.path.isfile(path):
         raise UsageError(f"{text}: there is no file {path}")
     folder = str(path.parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as for `python file.py`: it may import its neighbours
+        sys.path.insert(0, folder)  # as for `python file.py`, which may import its neighbours
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_of_the_command_line"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{text}: {path} cannot be loaded as Python; give a .py file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickles of the file look their module up there
+    sys.modules[name] = module  # dataclasses and pickle look up the module there
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
@@ -131,14 +130,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def capturing(args: argparse.Namespace, name: str) -> Iterator[None]:
-    """Progress. With ``--json`` what the user's code prints goes to stderr: stdout is one document."""
-    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
-    with progress(f"capturing {name}", quiet=args.quiet), apart:
+    """Show progress. With ``--json`` send the output of the user's code to stderr, since stdout is one document."""
+    output = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with progress(f"capturing {name}", quiet=args.quiet), output:
         yield
 
 
 def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The function, positional and keyword arguments that the command line names."""
+    """Return the function and the positional and keyword arguments named on the command line."""
     expressions = {}
     for pair in args.kwarg:
         name, equals, text = pair.partition("=")
@@ -152,13 +151,13 @@ def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
     function, scope = resolve(args.function)
     inputs = [value for text in args.input for value in _inputs(text, scope)]
     named = {n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}
-    from ..engine.call import NamedArguments  # with torch, which a mistake above does not wait for
+    from ..engine.call import NamedArguments  # imports torch, so only after the checks above
 
     return function, inputs, NamedArguments(named)
 
 
 def _inputs(text: str, scope: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the value of an expression, or with ``*`` before it each of its values, as in a call."""
+    """Return the value of an expression; after a leading ``*`` each of its items, as in a call."""
     if not text.startswith("*"):
         return (evaluate(text, scope, "--input"),)
     value = evaluate(text[1:], scope, "--input")
@@ -171,7 +170,7 @@ def _inputs(text: str, scope: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of ``capture`` that the command line gives."""
+    """Return the options of ``capture`` from the command line."""
     return {
         "backward": {"auto": "auto", "yes": True, "no": False}[args.backward],
         "dynamic": args.dynamic,
@@ -182,7 +181,7 @@ def options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def call_words(args: argparse.Namespace) -> list[str]:
-    """The function and its inputs as words of a command line, with the options that differ from the defaults."""
+    """Return the function, its inputs and the options that differ from their defaults as words of a command line."""
     words = [
         args.function,
         *(f"--input={text}" for text in args.input),
@@ -200,7 +199,7 @@ Call = tuple[Any, list[Any], dict[str, Any]]
 
 
 def captured_or_opened(args: argparse.Namespace) -> tuple[Capture, CaptureError | None, Call | None]:
-    """Return the capture, what it failed with, and the call; of a record there is no call."""
+    """Return the capture, its error if any, and the call; None for the call of a record."""
     if is_record(args):
         from ..api.load import load
 
@@ -236,7 +235,7 @@ def captured(
 
 @contextlib.contextmanager
 def without_torch_errors(args: argparse.Namespace) -> Iterator[None]:
-    """Keeps torch from logging an error, traceback and all, that is about to be reported as one line."""
+    """Keep torch from logging an error with its traceback, since it is reported in one line."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
     handlers = {h for name in names for h in logging.getLogger(name).handlers if not args.traceback}
 

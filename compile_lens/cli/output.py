@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 
 
 def document(body: Mapping[str, Any]) -> str:
-    """Return the text of a document of ``--json``: the version of its schema and the body. Numbers that JSON lacks are
-    text."""
+    """Return the text of a ``--json`` document: the schema version and the body. Infinities and NaNs become strings."""
     return json.dumps(finite({"schema": OUTPUT_SCHEMA, **body}), indent=2, allow_nan=False)
 
 
 def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
-    """Before the work, not after it."""
+    """Raise ``UsageError`` if an ``--out`` path has an unknown ending or a missing folder, before any work."""
     from ..views.render.formats import CAPTURE as FORMS
 
     known = FORMS if forms is None else forms
@@ -46,7 +45,7 @@ def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> 
 
 
 def deliver(args: argparse.Namespace, result: Any, body: Mapping[str, Any], *, text: bool = True) -> None:
-    """Print a result, then write it where asked; with ``--json`` print one document, which has ``body``."""
+    """Print a result and save it to ``--out``; with ``--json`` print one document with ``body`` instead."""
     if text and not args.json:
         say(result.text("full") if getattr(args, "full", False) else str(result))
     written = []
@@ -69,7 +68,7 @@ def report(
     graphs: Mapping[Path, Graph] = MappingProxyType({}),
     text: bool = True,
 ) -> int:
-    """Print the capture (a partial one too), then write what was asked for; the exit code."""
+    """Print the capture (also a partial one), save what was requested, and return the exit code."""
     if text and not args.json:
         full = capture.text("full" if getattr(args, "full", False) else "short")
         say(str(capture.story(args.lang)) if getattr(args, "story", False) else full)
@@ -106,8 +105,8 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
 
 
 def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
-    """Return the launches of a kernel per call: a number, or null where they are per iteration or branch; and the same
-    in words."""
+    """Return the launches of a kernel per call, as a number (null if they depend on iterations or branches) and in
+    words."""
     from ..measures.control_flow import launches
     from ..views.words.quantities import launched
 
@@ -115,7 +114,7 @@ def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
 
 
 def _story(capture: Capture, lang: str) -> list[dict[str, Any]]:
-    """The sentences of the story, each with the stage and the compilation that it tells of."""
+    """Return the sentences of the story, each with the stage and the compilation that it describes."""
     keys = ("text", "chapter", "compilation", "stage", "about")
     return [{key: getattr(sentence, key) for key in keys} for sentence in capture.story(lang).sentences]
 
@@ -139,7 +138,7 @@ def _target(capture: Capture) -> dict[str, Any] | None:
 
 
 def _break(ending: Ending) -> dict[str, Any]:
-    """A graph break in words, and where it is: the last of ``frames``, which are the stack of the program."""
+    """Return a graph break in words, with the program's stack (``frames``) and the line of its last frame."""
     from ..views.words.outcome import reason
 
     sentences = reason(ending)
@@ -149,7 +148,7 @@ def _break(ending: Ending) -> dict[str, Any]:
 
 
 def _place(frames: Sequence[Frame]) -> dict[str, Any]:
-    """The line itself; null where it is not known."""
+    """Return file, line and function of the last frame; null if there is none."""
     return {key: getattr(frames[-1], key) if frames else None for key in ("file", "line", "function")}
 
 
@@ -250,7 +249,7 @@ def show_traceback(args: argparse.Namespace, error: Exception | None) -> None:
 
 
 def say(text: str, stream: Any = None) -> None:
-    """Print also where the terminal's encoding lacks some characters of the text."""
+    """Print text, with replacements for characters that the stream's encoding lacks."""
     from ..views.words.characters import printable
 
     stream = stream or sys.stdout

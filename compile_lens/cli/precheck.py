@@ -1,5 +1,5 @@
-"""Checks of a command line that need no torch, which takes seconds to import: the function by the file's syntax tree,
-expressions by their syntax, targets by their names."""
+"""Checks of a command line without torch, whose import takes seconds: the function in the file's syntax tree, the
+syntax of expressions, and the names of targets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import UsageError
 
 
 def check_syntax(text: str, what: str) -> None:
-    """Raise ``UsageError`` if a text is no Python expression; ``what`` is what it is called."""
+    """Raise ``UsageError`` if a text is not a Python expression; ``what`` names it in the error."""
     try:
         compile(text.strip(), "<string>", "eval")
     except (SyntaxError, ValueError) as error:
@@ -24,7 +24,7 @@ def check_syntax(text: str, what: str) -> None:
 
 
 def check_targets(args: argparse.Namespace) -> None:
-    """Raise ``UsageError`` if the command line names a target, and none that is known."""
+    """Raise ``UsageError`` if the command line names targets but no known one."""
     target = getattr(args, "target", None)
     errors = []
     targets = target if isinstance(target, list) else [target] if target is not None else []
@@ -38,11 +38,11 @@ def check_targets(args: argparse.Namespace) -> None:
 
 
 def check_function(place: str, name: str, text: str) -> None:
-    """Raise ``UsageError`` if a file, or a module that is a file, surely defines no such name, or is no Python."""
+    """Raise ``UsageError`` if a file, or a module's file, certainly does not define the name, or is not valid
+    Python."""
     file = Path(place) if place.endswith(".py") else _file_of(place)
-    if (
-        file is None or not os.path.isfile(file) or file.name == "__init__.py"
-    ):  # what a package imports becomes its name
+    # Submodules that a package imports become its attributes, so that its names are unknown.
+    if file is None or not os.path.isfile(file) or file.name == "__init__.py":
         return
     try:
         tree = ast.parse(file.read_bytes())
@@ -55,14 +55,14 @@ def check_function(place: str, name: str, text: str) -> None:
     defined = dict(_defined(tree.body))
     if not name.isidentifier() or name in defined or name == "torch" or "" in defined:
         return
-    if any(not _is_there(module, file.parent) for module in _imported(tree.body)):  # importing it says so
+    if any(not _is_there(module, file.parent) for module in _imported(tree.body)):  # the import reports it
         return
     functions = (n for n, callable_ in defined.items() if callable_ and not n.startswith("_"))
     raise UsageError(f"{place} has no {name!r}; what can be called there: {', '.join(functions) or 'none'}")
 
 
 def _imported(body: list[ast.stmt]) -> Iterator[str]:
-    """Yield the packages that a module imports by statements of its own."""
+    """Yield the packages in the top-level import statements of a module."""
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in statement.names)
@@ -71,7 +71,7 @@ def _imported(body: list[ast.stmt]) -> Iterator[str]:
 
 
 def _is_there(package: str, folder: Path) -> bool:
-    """Return True if a package surely can be found, without importing it: beside the file, or on Python's path."""
+    """Return True if a package can be found next to the file or on Python's path, without importing it."""
     if package in sys.builtin_module_names or package in sys.stdlib_module_names:
         return True
     find = importlib.machinery.PathFinder.find_spec
@@ -79,7 +79,7 @@ def _is_there(package: str, folder: Path) -> bool:
 
 
 def _file_of(module: str) -> Path | None:
-    """The file of a module, found without importing the packages that it is in."""
+    """Return the file of a module, found without importing its packages; None if there is none."""
     path: list[str] | None = None
     spec = None
     for part in module.split("."):
@@ -91,12 +91,12 @@ def _file_of(module: str) -> Path | None:
 
 
 _DYNAMIC = ("globals", "exec", "setattr", "vars", "locals")
-"""Functions with which a module can define names that its text does not have."""
+"""Functions by which a module can define names that are not in its text."""
 
 
 def _defined(body: list[ast.stmt]) -> Iterator[tuple[str, bool]]:
-    """Yield the names that a module may define, and True for functions and classes; ``""`` stands for names that its
-    text does not tell."""
+    """Yield the names that a module may define, each with True for a function or class; ``""`` stands for unknown
+    names."""
     for statement in body:
         for node in _parts(statement):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -118,7 +118,7 @@ def _defined(body: list[ast.stmt]) -> Iterator[tuple[str, bool]]:
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a statement and what is in it, of functions what they declare global or may define by other means."""
+    """Yield a statement and its descendants; within functions only those that may define global names."""
     yield node
     for inner in ast.iter_child_nodes(node):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):

@@ -1,5 +1,4 @@
-"""Figures of a program that a script needs, and the one JSON document of a program that is run: stdout is its own, and
-what the program prints goes to stderr."""
+"""JSON summary of a program, and the single JSON document on stdout of a run, whose program prints to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def summary(program: Program) -> dict[str, Any]:
-    """A program in short; the whole of it is what ``--out record.json`` writes."""
+    """Return the summary of a program; ``--out record.json`` writes the full record."""
     from ..measures.program import sites_are_lower_bound
     from ..views.words import program as words
 
@@ -58,25 +57,25 @@ def summary(program: Program) -> dict[str, Any]:
 
 
 class Document:
-    """Stdout, kept for one document: also processes that the program starts write to stderr meanwhile."""
+    """Standard output reserved for one JSON document; meanwhile the program and its child processes write to stderr."""
 
     def __init__(self) -> None:
         self._stdout: int | None = None
 
     def begin(self) -> None:
-        """From now on what is written to stdout goes to stderr."""
+        """Redirect stdout to stderr from now on."""
         from .output import document, error_dict
 
-        self._text, self._error_dict = document, error_dict  # not everything can be imported when Python ends
+        self._text, self._error_dict = document, error_dict  # not everything can be imported at exit
         if sys.stdout is not None:
             sys.stdout.flush()
-        with contextlib.suppress(OSError):  # one of them is closed: nobody reads it
+        with contextlib.suppress(OSError):  # a descriptor is closed: no reader
             stdout = os.dup(1)
             os.dup2(2, 1)
             self._stdout = stdout
 
     def write(self, program: Program, written: Sequence[Path], failure: Exception | None) -> None:
-        """Write the document, and what could not be done in it."""
+        """Write the document to the real stdout, with the error if there is one."""
         if self._stdout is None:
             return
         body = {"command": "run", **summary(program), "written": [str(path) for path in written]}

@@ -1,4 +1,4 @@
-"""``compile-lens run --what-if``: the program runs in child processes, as it is and with each setting that may help."""
+"""``compile-lens run --what-if``: run the program in child processes, unchanged and with each setting that may help."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..child.imports import AsThere
+from ..child.imports import CallerFinder
 from ..errors import LensError, UsageError
 from .output import say
-from .run import Run, find_program, never
+from .run import Run, find_program, without_compile
 
 if TYPE_CHECKING:
     from ..record.program import ProgramRecord
@@ -28,17 +28,18 @@ if TYPE_CHECKING:
     from ..trials.remedies import Attempt
 
 RESULT = "output and exit code"
-_INTERRUPTS = 2
-"""Interrupts after which the program is ended; those before are its own to handle."""
+_MAX_INTERRUPTS = 2
+"""Number of interrupts that ends the program; earlier ones are passed to it."""
 
 
 class RemedyRuns(Run):
-    """The runs of a program, and the report of them. It ends with the exit code of the run without a remedy.
+    """The runs of a program with and without remedies, and their report. The exit code is that of the run without a
+    remedy.
 
     Args:
         words: the program with its arguments, as on the command line.
-        time_limit: seconds that a run with a remedy may take; ``None``: by the run without one.
-        quiet: whether runs are not announced on stderr.
+        time_limit: time limit in seconds of a run with a remedy; None to derive it from the run without one.
+        quiet: True to announce no runs on stderr.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class RemedyRuns(Run):
         super().__init__(find_program(words), out, None, json, full)
         self._journal = None  # each child keeps its own
         self._words = words
-        self._of_gpu = cuda_graphs
+        self._gpu = cuda_graphs
         self._time_limit = time_limit
         self._quiet = quiet
         self._tried: ProgramRecord | None = None
@@ -79,7 +80,7 @@ class RemedyRuns(Run):
 
         record = base.record
         if record is None:
-            return dataclasses.replace(never(self._program), ended=base.failure)
+            return dataclasses.replace(without_compile(self._program), ended=base.failure)
         result = ProgramRemedies(count=1, result=RESULT)
         if remedies(record):
             try:
@@ -97,39 +98,40 @@ class RemedyRuns(Run):
             say(f"compile-lens: run {number} of at most {total}: {what or 'as it is'}", sys.stderr)
 
     def _launch(self, settings: tuple[Remedy, ...], seconds: float) -> Attempt:
-        """Run the program in a process of its own; the output of the first run is shown."""
+        """Run the program in a new process; the output of the first run is shown."""
         from ..child import launcher, lifetime
         from ..results.program import Program
         from ..trials.remedies import Attempt
 
         show = not os.listdir(self._folder)
         path = Path(self._folder, f"{len(os.listdir(self._folder))}.json")
-        began = time.monotonic()
+        start = time.monotonic()
         with tempfile.TemporaryFile() as job:
-            pickle.dump((self._words, str(path), self._of_gpu if show else None, settings, sys.path), job)
+            pickle.dump((self._words, str(path), self._gpu if show else None, settings, sys.path), job)
             job.seek(0)
             process, life = launcher.start("compile_lens.cli.remedies", os.environ, (job.fileno(),))
         try:
-            output, late = _output(process, show, began + seconds, self._document is not None)
+            output, late = _output(process, show, start + seconds, self._document is not None)
             if late:
                 failure = f"it ran past its time limit of {seconds:.0f} s and was ended"
-                return Attempt(None, time.monotonic() - began, (1, ""), failure)
+                return Attempt(None, time.monotonic() - start, (1, ""), failure)
             code = process.wait()
         finally:
             lifetime.end(process)
             os.close(life)
-        spent = time.monotonic() - began
+        seconds_used = time.monotonic() - start
         left = path.with_name(f"{path.name}.part")
         try:
             record = Program.load(path if path.exists() else left).record
         except LensError:
             failure = f"it ended with exit code {code} and left no record"
-            return Attempt(None, spent, (code, output), failure)
-        return Attempt(record, spent, (code, output))
+            return Attempt(None, seconds_used, (code, output), failure)
+        return Attempt(record, seconds_used, (code, output))
 
 
 def _output(process: subprocess.Popen[bytes], show: bool, until: float, to_stderr: bool) -> tuple[str, bool]:
-    """Standard output of a process until it ends, and whether that was too late. Its standard input is empty."""
+    """Return the standard output of a process and False; or ``""`` and True if it runs past ``until``. Its input is
+    empty."""
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     process.stdin.close()
     shown = {process.stdout: sys.stderr if to_stderr else sys.stdout, process.stderr: sys.stderr}
@@ -152,12 +154,12 @@ def _output(process: subprocess.Popen[bytes], show: bool, until: float, to_stder
                         _show(shown[one], data)
             except KeyboardInterrupt:
                 interrupts += 1
-                if not show or interrupts >= _INTERRUPTS:
+                if not show or interrupts >= _MAX_INTERRUPTS:
                     raise
                 process.send_signal(signal.SIGINT)
             if time.monotonic() > until:
                 return "", True
-            if not events and process.poll() is not None:  # what it forked holds the pipes
+            if not events and process.poll() is not None:  # a process that it forked keeps the pipes open
                 break
     return b"".join(parts).decode("utf-8", "replace"), False
 
@@ -175,10 +177,10 @@ def _show(stream: Any, data: bytes) -> None:
 
 
 def main(job: int) -> None:
-    """One run, in a process of its own."""
+    """Run the program once, as the main function of a child process."""
     with os.fdopen(job, "rb") as file:
         words, path, cuda_graphs, settings, sys.path[:] = pickle.load(file)
-    sys.meta_path.remove(AsThere)  # the program imports as under plain Python
+    sys.meta_path.remove(CallerFinder)  # the program imports as under plain Python
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     Run(find_program(words), [Path(path)], cuda_graphs, settings=settings)()
@@ -187,13 +189,13 @@ def main(job: int) -> None:
 # Comparing what two runs print -------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-RELATIVE, ABSOLUTE = 1e-4, 1e-6
-"""Differences up to which two printed numbers with a fraction are the same: other kernels add in another order."""
+RELATIVE_TOLERANCE, ABSOLUTE_TOLERANCE = 1e-4, 1e-6
+"""Tolerances for printed numbers with a fraction, since other kernels sum in another order."""
 
 
 def compare(base: Attempt, one: Attempt, again: Attempt | None) -> tuple[bool | None, str]:
-    """Compare the exit codes of two runs and what they print. Lines in which two runs without a remedy differ are left
-    out."""
+    """Compare the exit codes and the output of two runs, without the lines that differ between two runs without a
+    remedy (``base``, ``again``)."""
     (code, text), (its_code, its_text) = base.outcome, one.outcome
     if code != its_code:
         ended = one.record.ended if one.record is not None else ""
@@ -229,7 +231,8 @@ def compare(base: Attempt, one: Attempt, again: Attempt | None) -> tuple[bool | 
 
 
 def _distance(line: str, other: str) -> float | None:
-    """The largest relative difference of two lines' numbers; ``None`` where more differs."""
+    """Return the largest relative difference between the numbers of two lines; None if they differ in more than
+    that."""
     if line == other:
         return 0.0
     if _NUMBER.sub("#", line) != _NUMBER.sub("#", other):
@@ -242,7 +245,7 @@ def _distance(line: str, other: str) -> float | None:
         size = max(abs(a), abs(b))
         if one.lstrip("+-").isdigit() and its.lstrip("+-").isdigit():
             return None
-        if abs(a - b) > max(RELATIVE * size, ABSOLUTE):
+        if abs(a - b) > max(RELATIVE_TOLERANCE * size, ABSOLUTE_TOLERANCE):
             return None
         worst = max(worst, abs(a - b) / size if size else 0.0)
     return worst

@@ -1,4 +1,4 @@
-"""``compile-lens run``: a script as Python runs it, watched from its first compile to its end."""
+"""``compile-lens run``: run a script as Python does, and watch it from its first compile to its end."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def find_program(words: list[str]) -> Script:
-    """The program that words of a command line name, as Python's own would: ``-m module …``, ``-mmodule …``,
-    ``script …`` or ``-- script …``."""
+    """Return the program that words of a command line name, as in Python's: ``-m module …``, ``-mmodule …``, ``script
+    …`` or ``-- script …``."""
     first, *rest = words or [""]
     if first.startswith("-m"):
         name, *rest = [first[2:], *rest] if first != "-m" else (rest or [""])
@@ -39,9 +39,9 @@ def find_program(words: list[str]) -> Script:
 
 
 class Run:
-    """One run of a program, and the report of it; with ``cuda_graphs``, also what an NVIDIA GPU of that name would
-    record of its graphs. With ``json``, stdout holds one document, and what the program prints there goes to stderr.
-    ``settings`` are remedies that are in force from when the program imports torch's compiler."""
+    """One run of a program, with its report. ``cuda_graphs`` names an NVIDIA GPU, to report which graphs it would
+    record as CUDA graphs. With ``json``, stdout is one document, and the program's stdout goes to stderr. ``settings``
+    are remedies to apply when the program imports torch's compiler."""
 
     def __init__(
         self,
@@ -58,8 +58,10 @@ class Run:
         self._cuda_graphs = cuda_graphs
         self._document = Document() if json else None
         self._program = program
-        self._out = [_of_rank(path).absolute() for path in out]  # the program may go to another folder
-        self._journal = Journal(_beside(self._out[0])) if out else None
+        self._out = [
+            _rank_path(path).absolute() for path in out
+        ]  # the program may change the working directory
+        self._journal = Journal(_journal_path(self._out[0])) if out else None
         self._watching: WatchContext | None = None
         self._ended = "the program ended"
         self._process = os.getpid()
@@ -67,8 +69,8 @@ class Run:
         self._interrupt: Interrupt | None = None
 
     def set_up(self) -> None:
-        """Import what writes the report, and put earlier reports aside."""
-        # Now, since not everything can be imported when Python ends.
+        """Import what writes the report, and move earlier reports aside."""
+        # Imported now, since not everything can be imported at exit.
         from ..results import program
         from ..views.render import html, markdown, text
         from ..views.subjects import program as subject
@@ -79,18 +81,18 @@ class Run:
             self._document.begin()
         if self._journal is not None:
             with contextlib.suppress(OSError):
-                self._journal.remove()  # an earlier run that was killed left it
+                self._journal.remove()  # left by an earlier run that was killed
         for path in self._out:
             _put_aside(path)
 
     def __call__(self) -> None:
         self.set_up()
-        if self._journal is not None:  # where nothing comes after it, it says so
-            self._journal.begin(self._with_earlier(never(self._program)))
-        atexit.register(self._finish)  # the first to be registered is the last to be called
+        if self._journal is not None:  # reports that nothing was compiled, unless more follows
+            self._journal.begin(self._with_earlier(without_compile(self._program)))
+        atexit.register(self._finish)  # registered first, so called last
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
-        # Not before: what the program sets in its environment is read when it imports torch.
+        # Not earlier: torch reads the environment, which the program may set, when it is imported.
         sys.meta_path.insert(0, AfterImport("torch._dynamo", self._watch))
         self._program.prepare()
         try:
@@ -121,10 +123,10 @@ class Run:
             self._journal.begin(self._with_earlier(program.record))
 
     def _with_earlier(self, record: ProgramRecord) -> ProgramRecord:
-        """The record with where the report of an earlier run is, which one that is killed does not bring back."""
+        """Return the record with a note on where earlier reports are, in case this run is killed."""
         import dataclasses
 
-        earlier = [aside.name for aside in map(_aside, self._out) if aside.exists()]
+        earlier = [aside.name for aside in map(_earlier_path, self._out) if aside.exists()]
         note = f"the report of an earlier run is in {' and '.join(earlier)}"
         return dataclasses.replace(record, notes=(*record.notes, note)) if earlier else record
 
@@ -135,7 +137,7 @@ class Run:
         os.kill(os.getpid(), number)
 
     def _finish(self) -> None:
-        """Write the report, once, and not from a process that the program forked."""
+        """Write the report once; do nothing in a process that the program forked."""
         if self._done or os.getpid() != self._process:
             return
         self._done = True
@@ -155,10 +157,10 @@ class Run:
                 program.save(path)
                 written.append(path)
                 with contextlib.suppress(FileNotFoundError):
-                    _aside(path).unlink()
+                    _earlier_path(path).unlink()
             if not self._out and self._document is None:
                 say(program.text(self._form), stream)
-            if not self._out and (given := _given_to_program(self._program.arguments)):
+            if not self._out and (given := _misplaced_out(self._program.arguments)):
                 say(f"compile-lens: {given}", stream)
             if self._journal is not None:
                 self._journal.remove()
@@ -176,7 +178,7 @@ class Run:
         import dataclasses
 
         if self._watching is None or self._watching.program is None:
-            return dataclasses.replace(never(self._program), ended=self._ended)
+            return dataclasses.replace(without_compile(self._program), ended=self._ended)
         self._watching.close(self._ended)
         record = self._watching.program.record
         if self._applied is not None:
@@ -185,7 +187,7 @@ class Run:
         return dataclasses.replace(record, notes=(*record.notes, failed)) if failed else record
 
     def _with_cuda_graphs(self, record: ProgramRecord) -> ProgramRecord:
-        """The record with what was asked of its graphs, or with why that is not there."""
+        """Return the record with its CUDA graphs if they were requested, or with why they are missing."""
         if self._cuda_graphs is None:
             return record
         import dataclasses
@@ -193,9 +195,7 @@ class Run:
         from ..record.missing import Missing
 
         try:
-            if (
-                self._ended == "SIGTERM"
-            ):  # it may stand in the middle of a compile, which would wait for itself
+            if self._ended == "SIGTERM":  # perhaps in the middle of a compile: lowering would deadlock
                 raise UsageError(
                     "the program was ended by SIGTERM, and graphs are lowered once a program is over"
                 )
@@ -203,14 +203,14 @@ class Run:
                 raise UsageError("no graph was compiled")
             recorded = self._watching.program.with_cuda_graphs(self._cuda_graphs).record
             return dataclasses.replace(record, cuda_graphs=recorded.cuda_graphs)
-        except Exception as error:  # whatever it is, the report of the run comes
+        except Exception as error:  # the report is written in any case
             why = str(error) if isinstance(error, LensError) else f"{type(error).__name__}: {error}"
             lacks = Missing(f"CUDA graphs for {self._cuda_graphs}", why)
             return dataclasses.replace(record, missing=(*record.missing, lacks))
 
 
-def _given_to_program(arguments: tuple[str, ...]) -> str:
-    """A sentence about a report that was asked for behind the script, and so of the script; ``""`` if none was."""
+def _misplaced_out(arguments: tuple[str, ...]) -> str:
+    """Return a sentence about an ``--out`` that follows the script and so was passed to it; ``""`` if there is none."""
     for at, word in enumerate(arguments):
         option, equals, value = word.partition("=")
         if word == "-o" or (option == "--out" and not equals):
@@ -225,8 +225,8 @@ def _given_to_program(arguments: tuple[str, ...]) -> str:
     return ""
 
 
-def never(program: Script) -> ProgramRecord:
-    """The record of a program that did not come to compile anything: torch is not imported for it."""
+def without_compile(program: Script) -> ProgramRecord:
+    """Return the record of a program that compiled nothing, without importing torch."""
     import platform
 
     from ..record.capture import Environment
@@ -242,41 +242,39 @@ def never(program: Script) -> ProgramRecord:
     )
     if (dynamo := sys.modules.get("torch._dynamo")) is not None:
         why = "torch._dynamo was not imported through sys.meta_path, so that nothing was watched"
-        if getattr(dynamo.__spec__, "_initializing", False):  # as Python's own import asks
+        if getattr(dynamo.__spec__, "_initializing", False):  # as Python's import system checks
             why = "the program ended while it imported torch._dynamo, before it compiled anything"
     return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))
 
 
-def _of_rank(path: Path) -> Path:
-    """A name of its own for each process that torchrun started: ``report.rank0.html``."""
+def _rank_path(path: Path) -> Path:
+    """Return a path with the rank of this process if torchrun started several: ``report.rank0.html``."""
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if not (rank.isdecimal() and world.isdecimal() and int(world) > 1):
         return path
     return path.with_name(f"{path.stem}.rank{int(rank)}{path.suffix}")
 
 
-def _beside(path: Path) -> Path:
+def _journal_path(path: Path) -> Path:
     from ..record.files import PART
 
     return path.with_name(f"{path.name}{PART}")
 
 
-def _aside(path: Path) -> Path:
+def _earlier_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.before-this-run")
 
 
 def _put_aside(path: Path) -> None:
-    """The report of an earlier run is not to be taken for one of this run, which may be killed before it writes its
-    own; when that is written, the earlier one goes."""
+    """Move an earlier report aside, so that it is not taken for this run's if this run is killed. It is removed when
+    the new report is written."""
     if path.is_file() and not path.is_symlink():
-        with contextlib.suppress(
-            OSError
-        ):  # then the report cannot be written either, which is said at the end
-            os.replace(path, _aside(path))
+        with contextlib.suppress(OSError):  # then writing the report fails too, and says so
+            os.replace(path, _earlier_path(path))
 
 
 class Journal:
-    """Journal of a running program, a line for each frame evaluation: it survives when the process is killed."""
+    """Journal of a running program, one line for each frame evaluation; it survives if the process is killed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -291,11 +289,11 @@ class Journal:
         return self._begun and os.path.isfile(self.path)
 
     def begin(self, header_line: ProgramRecord) -> None:
-        """Make the file anew, with the record's own line: it has that, or it is not there."""
+        """Create the file again with the record's header line, atomically."""
         from ..record.files import write_text
         from ..record.journal import header_line as first_line
 
-        if os.getpid() != self._process:  # the program forked: the file is that of the other one
+        if os.getpid() != self._process:  # in a fork: the file belongs to the parent
             return
         self._close()
         self.failed = ""
@@ -330,7 +328,7 @@ class Journal:
             self._file = None
 
     def remove(self) -> None:
-        """Close and remove the file: the report is written, or another run begins."""
+        """Close and remove the file, once the report is written or another run starts."""
         self._close()
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()

@@ -1,5 +1,5 @@
-"""A script or a module, run as ``python script.py`` and ``python -m module`` run it, and the interrupt that ended it:
-Python then ends by SIGINT, also where a report was written in between."""
+"""Running of a script or a module as ``python script.py`` and ``python -m module`` do. After an interrupt Python still
+ends by SIGINT, even if a report was written in between."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..errors import UsageError
 
 @dataclass(frozen=True)
 class Script:
-    """A program that can be run in this process, in place of what runs now.
+    """A program that can be run in this process as ``__main__``.
 
     Attributes:
-        name: as it was given.
-        arguments: what follows it.
-        code: makes its code; raises ``SyntaxError`` as Python does.
-        file: where it stands.
-        folder: where its imports are looked for first.
-        spec: of a module, as Python's machinery found it; ``None`` for a script.
-        words: what stands in its place on Python's own command line: its name, or ``-m`` and a module's.
-        argv0: what the program is told that it was called as.
+        name: its path or module name as given.
+        arguments: its command-line arguments.
+        code: function that returns its code; raises ``SyntaxError`` as Python does.
+        file: its file.
+        folder: the first entry of ``sys.path``.
+        spec: import spec of a module; None for a script.
+        words: its words on Python's command line: its name, or ``-m`` and the module's name.
+        argv0: value of ``sys.argv[0]``.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Script:
     argv0: str = ""
 
     def run(self) -> None:
-        """Run it as ``__main__``. What it raises is raised; the module stays ``__main__`` afterwards."""
+        """Run the program as ``__main__``. Its exceptions propagate; its module stays ``__main__`` afterwards."""
         main = types.ModuleType("__main__")
         own = vars(main)
         own.update(__file__=self.file, __builtins__=builtins, __spec__=self.spec)
         own["__cached__"] = None if self.spec is None else self.spec.cached
-        if "__annotations__" in vars(sys.modules["__main__"]):  # this Python makes them for every program
+        if "__annotations__" in vars(sys.modules["__main__"]):  # this Python creates them for every program
             own["__annotations__"] = {}
         own["__package__"] = None if self.spec is None else self.spec.parent
         own["__loader__"] = (
@@ -62,14 +62,14 @@ class Script:
         exec(self.code(), own)
 
     def prepare(self) -> None:
-        """Set what a program sees of how it was called: ``sys.argv``, ``sys.orig_argv``, the first of ``sys.path``."""
+        """Set ``sys.argv``, ``sys.orig_argv`` and the first entry of ``sys.path`` as for the program itself."""
         sys.orig_argv[:] = [*_of_python(sys.orig_argv, sys.argv[1:]), *self.words, *self.arguments]
         sys.argv[:] = [self.argv0, *self.arguments]
         sys.path[0] = self.folder
 
 
 def script(path: str, arguments: Sequence[str]) -> Script:
-    """A script by its path. Raises ``UsageError`` if there is none."""
+    """Return the script at a path. Raises ``UsageError`` if there is none."""
     archive = _archive(path, arguments)
     if archive is not None:
         return archive
@@ -90,8 +90,8 @@ def script(path: str, arguments: Sequence[str]) -> Script:
 
 
 def _archive(path: str, arguments: Sequence[str]) -> Script | None:
-    """A folder, or a zip file, with a ``__main__`` in it; ``None`` for what is a file of Python's."""
-    folder = os.path.join(os.getcwd(), path)  # as Python has it first of its path
+    """Return the program of a folder or a zip file with a ``__main__``; None for a plain file."""
+    folder = os.path.join(os.getcwd(), path)  # as Python puts it first on its path
     importer: Any = pkgutil.get_importer(folder)
     spec = importer.find_spec("__main__") if importer is not None else None
     if spec is None or spec.loader is None:
@@ -115,7 +115,7 @@ def _archive(path: str, arguments: Sequence[str]) -> Script | None:
 
 
 def _of_python(original: Sequence[str], given: Sequence[str]) -> Sequence[str]:
-    """The words with which Python itself was called, without what it was to run; ``given`` is what follows that."""
+    """Return Python's own words of its command line, without the program and its arguments (``given``)."""
     before = original[: len(original) - len(given)]
     if len(before) > 1 and re.fullmatch(r"-[a-zA-Z]*m", before[-2]):
         flags = before[-2][:-1]
@@ -124,7 +124,7 @@ def _of_python(original: Sequence[str], given: Sequence[str]) -> Sequence[str]:
 
 
 def module(name: str, arguments: Sequence[str]) -> Script:
-    """A module by its name, found where ``python -m`` looks for it. Raises ``UsageError`` if there is none."""
+    """Return the module of a name, found as by ``python -m``. Raises ``UsageError`` if there is none."""
     folder, given = os.getcwd(), name
     sys.path[0] = folder
     spec = _spec(name)
@@ -148,7 +148,7 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             return None
         raise
-    except ValueError:  # a name that is none
+    except ValueError:  # an invalid name
         return None
 
 
@@ -158,15 +158,15 @@ def _compiled(text: bytes, file: str) -> types.CodeType:
 
 
 class AfterImport:
-    """Calls ``then`` once a module was imported: a finder that stands before all others until then."""
+    """Import finder that calls ``then`` after a module is imported; it is the first finder until then."""
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name = name
         self._then = then
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The spec that the others find, with a loader that calls ``then`` at the end. Who asks for it need not import
-        the module."""
+        """Return the spec of the other finders, with a loader that calls ``then`` after the import. Looking up the spec
+        alone has no effect."""
         if name != self._name:
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
@@ -191,25 +191,23 @@ class AfterImport:
 
 
 class Interrupt:
-    """That a program ended by an interrupt, as Python remembers it until it ends.
+    """The interpreter's record that an interrupt ended the program, kept until exit.
 
-    Python notes it when code that it was given as text (a script, ``exec("…")``) raises ``KeyboardInterrupt``, and
-    forgets it when the next such code begins, as each namedtuple that is made does: so does what writes a report, and
-    also what the program itself does at exit, after which plain Python no longer ends by the signal."""
+    Python sets it when code compiled from text (a script, ``exec("…")``) raises ``KeyboardInterrupt``, and clears it
+    when the next such code starts, such as at the definition of a namedtuple. Writing a report does that, and so may
+    the program at exit; only in the latter case does plain Python not end by the signal."""
 
     def __init__(self) -> None:
         self._remembered = True
-        sys.addaudithook(self._audit)  # it stays until Python ends, which is soon
+        sys.addaudithook(self._audit)  # cannot be removed, but Python exits soon
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        if (
-            event == "exec" and getattr(args[0], "co_filename", "") == "<string>"
-        ):  # of exec and eval of a text
+        if event == "exec" and getattr(args[0], "co_filename", "") == "<string>":  # exec or eval of text
             self._remembered = False
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep the interrupt as it is while the block runs."""
+        """Preserve the interrupt while the block runs."""
         remembered = self._remembered
         try:
             yield

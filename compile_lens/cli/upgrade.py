@@ -1,4 +1,4 @@
-"""The command ``upgrade``: one function under several versions of torch, each in an environment of its own."""
+"""The command ``upgrade``: one function under several versions of torch, each in a separate environment."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ BOOTSTRAP = Path(__file__).resolve().with_name("bootstrap.py")
 
 
 class _CaptureFailed(LensError):
-    """Under one of the versions nothing could be captured."""
+    """Nothing could be captured under one of the versions."""
 
 
 def upgrade(args: argparse.Namespace) -> int:
-    """Capture a function under each version and print what differs from one to the next; or make, list or remove
+    """Capture a function under each version and print the differences from one to the next; or create, list or remove
     environments."""
     from ..views.render.formats import DIFFERENCE as FORMS
 
@@ -45,7 +45,7 @@ def upgrade(args: argparse.Namespace) -> int:
         return _remove(args, folder)
     if args.torch and not args.function:
         versions = [environments.checked(version) for version in args.torch]
-        return _list(args, folder, [_made(args, version, folder) for version in versions])
+        return _list(args, folder, [_environment(args, version, folder) for version in versions])
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
     versions = _versions(args)
@@ -58,7 +58,7 @@ def upgrade(args: argparse.Namespace) -> int:
 
     differences = [diff(a, b) for a, b in pairwise(captures)]
     names = [f"{a}-{b}" for a, b in pairwise(versions)]
-    written = _written(differences, names, args.out)
+    written = _write_differences(differences, names, args.out)
     failed: dict[str, str] = {}
     for one in differences:
         failed = {**failures(one, wanted), **failed}
@@ -95,8 +95,8 @@ def _versions(args: argparse.Namespace) -> list[str]:
     return versions
 
 
-def _made(args: argparse.Namespace, version: str, folder: Path) -> Environment:
-    """The environment of a version: the one that is kept, or a new one."""
+def _environment(args: argparse.Namespace, version: str, folder: Path) -> Environment:
+    """Return the existing environment of a version, or create it."""
     one = environments.find(version, folder)
     if not (one.whole and set(args.extra) <= set(one.extra)):
         say(f"compile-lens: making an environment with torch {version} in {one.folder}", sys.stderr)
@@ -104,8 +104,8 @@ def _made(args: argparse.Namespace, version: str, folder: Path) -> Environment:
 
 
 def _captured(args: argparse.Namespace, version: str, folder: Path, records: Path) -> Capture:
-    """The capture under one version, made in its environment."""
-    one = _made(args, version, folder)
+    """Capture under one version, in its environment, and return the capture."""
+    one = _environment(args, version, folder)
     path = records / f"torch-{version}.json"
     path.unlink(missing_ok=True)
     command = [str(one.python), str(BOOTSTRAP), "show", *call_words(args)]
@@ -134,8 +134,8 @@ def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:
     return message
 
 
-def _written(differences: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
-    """Writes the differences: of several each has its versions in the name of its file."""
+def _write_differences(differences: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
+    """Save the differences and return the paths; if there are several, each file name has the two versions."""
     done = []
     for path in paths:
         for difference, name in zip(differences, names, strict=True):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from compile_lens.cli.run import never
+from compile_lens.cli.run import without_compile
 from compile_lens.cli.script import script
 
 HALFWAY = """
 import sys
-from compile_lens.cli.run import never
+from compile_lens.cli.run import without_compile
 from compile_lens.cli.script import script
 sys.modules["torch._dynamo"] = sys.modules[__name__]
-(told,) = never(script({path!r}, [])).notes
+(told,) = without_compile(script({path!r}, [])).notes
 """
 
 
@@ -31,5 +31,5 @@ def test_a_program_that_ended_in_the_import_of_dynamo_is_said_to(
     halfway = importlib.import_module("halfway")
     monkeypatch.delitem(sys.modules, "halfway")
     assert "ended while it imported torch._dynamo" in halfway.told, "it is not done yet"
-    (told,) = never(script(str(path), [])).notes
+    (told,) = without_compile(script(str(path), [])).notes
     assert "sys.meta_path" in told, "it is done, and was not watched"

@@ -1,4 +1,4 @@
-"""Answers of the tools, each a Brief: of a record, of a question about it, and of a job that left none."""
+"""Answers of the tools, each a ``Brief``: for a record, for a question about it, and for a job without a result."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from ...views.words.labels import place
 from ...views.words.quantities import launch_words, launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
 
-CODE_LINES = 40
-"""Lines of one kernel in an answer."""
+MAX_CODE_LINES = 40
+"""Maximum lines of one kernel in an answer."""
 
-ROWS = 20
-"""Rows of a ranked list in an answer."""
+MAX_ROWS = 20
+"""Maximum rows of a ranked list in an answer."""
 
-NAMES = 6
-"""Kernels of a phase that a fact names."""
+MAX_NAMES = 6
+"""Maximum kernels of a phase that a fact names."""
 
-LINES = 12
-"""Decisions of the scheduler in an answer."""
+MAX_DECISIONS = 12
+"""Maximum scheduler decisions in an answer."""
 
 NOT_TIMED = "That fewer launches or bytes are faster: no time was measured."
 KEEP_COMPILING = "That compiling is to blame or should be disabled: nothing here says so."
 
 
 def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Brief:
-    """Return the answer that the short text of a record is, with the calls of the tools in place of those of Python."""
+    """Return the short text of a record as an answer, with tool calls in place of Python calls."""
     calls = {
         COST_CALL: f"cost(record={name!r}, by='line')",
         MEMORY_CALL: f"memory(record={name!r})",
@@ -54,7 +54,7 @@ def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Br
 
 
 def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
-    """Return the answer where a job ended without a result: how it ended, and what it printed last."""
+    """Return the answer for a job that ended without a result: how it ended, and its last output."""
     advice = "the same call without compile_lens: python file.py"
     after = f"after {outcome.seconds:.0f} s"
     if outcome.limit == TIME:
@@ -84,12 +84,12 @@ def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
 
 
 def of_error(message: str, what: str) -> Brief:
-    """Return the answer to a call that cannot be answered as it is."""
+    """Return the answer for an invalid call."""
     return Brief(f"compile_lens · {what}: the call cannot be answered", (message,))
 
 
 def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
-    """Return whether two things of a capture are one kernel, and the reason."""
+    """Return the answer why two parts of a capture are, or are not, in one kernel."""
     answer = record.why(a, b, phase)
     facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.answer}"]
     if answer.saved is not None:
@@ -98,7 +98,7 @@ def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
         facts.append(f"What fusing would save is unknown: {answer.saved_note}.")
     if answer.remedy:
         facts.append(f"To try: {sentence(answer.remedy)} It was not tried here.")
-    evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:LINES]))]
+    evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:MAX_DECISIONS]))]
     return Brief(
         f"compile_lens · {name} · {answer.a} and {answer.b}: {answer.verdict}",
         tuple(facts),
@@ -109,7 +109,7 @@ def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
 
 
 def not_fused(record: Record, name: str, offset: int) -> Brief:
-    """Return the pairs that Inductor did not fuse, from ``offset`` on, the most bytes first."""
+    """Return the pairs that Inductor did not fuse, from row ``offset`` on, most bytes saved first."""
     pairs = sorted(all_unfused_pairs(record), key=lambda pair: -(pair.why.saved or 0))
     rows = [_pair(pair) for pair in pairs]
     shown, left = _page(rows, offset, f"why(record={name!r}")
@@ -141,7 +141,7 @@ def _pair(pair: UnfusedPair) -> str:
 
 
 def chain(record: Any, name: str, address: Any) -> Brief:
-    """Return what an address came from and what it became: Python lines above, kernels with their code below."""
+    """Return the Python lines that an address came from, and the kernels, with code, that it became."""
     links = record.chain
     known = links.known(address)
     lines = links.lines(address)
@@ -150,7 +150,7 @@ def chain(record: Any, name: str, address: Any) -> Brief:
     parts = f" ({plural(len(lines), 'expression')})" if len(lines) > count else ""
     phases = dict.fromkeys(kernel.phase for kernel in kernels)
     names = [
-        f"{phase} {first_names([k.name for k in kernels if k.phase == phase], NAMES)}" for phase in phases
+        f"{phase} {first_names([k.name for k in kernels if k.phase == phase], MAX_NAMES)}" for phase in phases
     ]
     named = f": {'; '.join(names)}" if kernels else ""
     facts = [f"{address}: {plural(count, 'Python line')}{parts}, {plural(len(kernels), 'kernel')}{named}."]
@@ -173,7 +173,7 @@ def chain(record: Any, name: str, address: Any) -> Brief:
 
 
 def _own_lines(known: Sequence[Address], below: Sequence[Address], kernel: Kernel) -> set[int]:
-    """Return the lines of a kernel that an address became, from 1."""
+    """Return the line numbers (from 1) of a kernel's lines that an address became."""
     lines = set()
     for _, stage, text in (*known, *below):
         head, _, line = text.rpartition(":")
@@ -188,15 +188,15 @@ def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
     if not lines:
         return head
     shown = [f"{'>' if number in own else ' '} {number:>3}  {text}" for number, text in enumerate(lines, 1)]
-    if own and len(shown) > CODE_LINES:  # around the first line of its own
+    if own and len(shown) > MAX_CODE_LINES:  # start near its first own line
         start = max(min(own) - 6, 0)
-        shown = shown[start : start + CODE_LINES]
-    left = len(lines) - len(shown[:CODE_LINES])
-    return "\n".join([head, *shown[:CODE_LINES], *([f"  ({left} lines more)"] if left else [])])
+        shown = shown[start : start + MAX_CODE_LINES]
+    left = len(lines) - len(shown[:MAX_CODE_LINES])
+    return "\n".join([head, *shown[:MAX_CODE_LINES], *([f"  ({left} lines more)"] if left else [])])
 
 
 def cost(record: Record, name: str, by: str, offset: int) -> Brief:
-    """Return what one call costs, by line, kernel or module, what costs most first."""
+    """Return the cost of one call by line, kernel or module, highest first."""
     ranked = cost_of(record, by)
     if not ranked.rows:
         reason = "; ".join(ranked.missing) or "no kernel was generated"
@@ -235,8 +235,9 @@ def _cost_row(ranked: Cost, row: CostRow) -> str:
 
 
 def _page(rows: Sequence[str], offset: int, call: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the rows from ``offset`` on that an answer has, and what is left with the call that gives it."""
-    shown = tuple(rows[offset : offset + ROWS])
+    """Return the rows of an answer from ``offset`` on, and a note on the remaining rows with the call that returns
+    them."""
+    shown = tuple(rows[offset : offset + MAX_ROWS])
     end = offset + len(shown)
     return shown, (f"{len(rows) - end} of {len(rows)} rows: {call}, offset={end})",) if end < len(
         rows
@@ -270,7 +271,7 @@ def memory(record: Record, name: str) -> Brief:
 
 
 def _memory_row(row: MemoryRow) -> str:
-    """Return what one line of the program or one parameter has at the peak and saves, in bytes modelled."""
+    """Return the modelled memory of one program line or parameter: at the peak, and saved for the backward."""
     amounts = [f"{memory_in_short(row.peak)} at the peak"] if row.peak else []
     if row.saved is None:
         amounts.append("saved for the backward, size not known")
@@ -281,7 +282,7 @@ def _memory_row(row: MemoryRow) -> str:
 
 
 def difference(diff: Difference, before: str, after: str) -> Brief:
-    """Return what changed between two captures: the cause first."""
+    """Return the changes between two captures, the cause first."""
     from ...record.difference import LEVELS
     from ...views.subjects.diff import figure, sentence
 

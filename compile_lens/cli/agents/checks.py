@@ -1,4 +1,4 @@
-"""Checks of what an assistant sends: names, expressions and paths, before anything is run or written."""
+"""Checks of the names, expressions and paths that an agent sends, before anything is run or written."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ...errors import UsageError
 
-NAME_LENGTH = 1_000
-"""Characters of a name, a path or an address."""
+MAX_NAME_LENGTH = 1_000
+"""Maximum length of a name, a path or an address."""
 
-EXPRESSION_LENGTH = 10_000
-"""Characters of one expression."""
+MAX_EXPRESSION_LENGTH = 10_000
+"""Maximum length of one expression."""
 
-MOST = 64
-"""Arguments of one call."""
+MAX_ARGUMENTS = 64
+"""Maximum arguments of one call."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -23,16 +23,16 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def name(text: str, what: str) -> str:
-    """Return a name as it is. Raises ``UsageError`` if it is empty, long, an option, or has control characters."""
-    _check(text, what, NAME_LENGTH, _CONTROL)
+    """Return a name unchanged. Raises ``UsageError`` if it is empty, too long, an option, or has control characters."""
+    _check(text, what, MAX_NAME_LENGTH, _CONTROL)
     if text.startswith("-"):
         raise UsageError(f"{what} {text!r} begins with a dash, as an option does; write ./{text} for a file")
     return text
 
 
 def expression(text: str, what: str) -> str:
-    """Return an expression as it is. Raises ``UsageError`` for one that is long or has control characters."""
-    _check(text, what, EXPRESSION_LENGTH, _CONTROL_BUT_LINES)
+    """Return an expression unchanged. Raises ``UsageError`` if it is empty, too long, or has control characters."""
+    _check(text, what, MAX_EXPRESSION_LENGTH, _CONTROL_BUT_LINES)
     return text
 
 
@@ -45,7 +45,7 @@ def _check(text: str, what: str, most: int, control: re.Pattern[str]) -> None:
 
 
 def inside(path: str, folder: Path, what: str) -> Path:
-    """Return a path of the folder, links followed. Raises ``UsageError`` for one that leads out of it."""
+    """Return a path in the folder, with links resolved. Raises ``UsageError`` if it leads outside."""
     full = (folder / name(path, what)).resolve()
     if not full.is_relative_to(folder):
         raise UsageError(
@@ -56,10 +56,10 @@ def inside(path: str, folder: Path, what: str) -> Path:
 
 
 def function(text: str, folder: Path) -> str:
-    """Return ``file.py:function`` or ``module:function`` as it is, once it was checked.
+    """Return ``file.py:function`` or ``module:function`` unchanged after checking it.
 
     Raises:
-        UsageError: the file is outside of the folder, the module's name is none, or there is no function in it.
+        UsageError: the file is outside the folder, the module's name is invalid, or no function is named.
     """
     name(text, "function")
     place, separator, expr = text.partition(".py:")
@@ -76,24 +76,24 @@ def function(text: str, folder: Path) -> str:
 
 
 def module(text: str) -> str:
-    """Return the name of a module as it is. Raises ``UsageError`` for what is none."""
+    """Return the name of a module unchanged. Raises ``UsageError`` if it is not a valid one."""
     if not _MODULE.fullmatch(name(text, "module")):
         raise UsageError(f"{text!r} names no module; give path/to/file.py or package.module")
     return text
 
 
 def address(text: str, what: str) -> str | tuple[str, ...]:
-    """Return an address as it is; one of three parts, which messages print as a tuple, as that tuple."""
+    """Return an address unchanged, or as a tuple if it is the text of a tuple of three, as messages print it."""
     name(text, what)
     parts = re.findall(r"'([^']*)'", text) if text.startswith("(") else []
     return tuple(parts) if len(parts) == 3 else text
 
 
 def call(function_text: str, inputs: Sequence[str], kwargs: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the words of a command line that name a call. Raises ``UsageError`` for what cannot be one."""
+    """Return a call as words of a command line. Raises ``UsageError`` if a part of it is invalid."""
     words = [function(function_text, folder)]
-    if len(inputs) + len(kwargs) > MOST:
-        raise UsageError(f"{len(inputs) + len(kwargs)} arguments were given; give at most {MOST}")
+    if len(inputs) + len(kwargs) > MAX_ARGUMENTS:
+        raise UsageError(f"{len(inputs) + len(kwargs)} arguments were given; give at most {MAX_ARGUMENTS}")
     words += [f"--input={expression(text, f'input {number}')}" for number, text in enumerate(inputs, 1)]
     for key, text in kwargs.items():
         if not key.isidentifier():

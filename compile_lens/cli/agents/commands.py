@@ -12,8 +12,8 @@ from ...record.files import write_text
 from ..output import OK, say
 
 FILES = ("SKILL.md", "AGENTS.md")
-"""Texts that tell a coding agent when to ask compile_lens what, and what not to conclude: a skill by itself, and what a
-repository that uses compile_lens says to every agent."""
+"""Texts that tell a coding agent when to use compile_lens and what not to conclude: a skill, and instructions for a
+repository that uses compile_lens."""
 
 
 def declare(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -66,7 +66,7 @@ def text(name: str) -> str:
 
 
 def write(folder: str | os.PathLike[str], overwrite: bool = False) -> list[Path]:
-    """Write the texts to a folder, which is made where there is none, and return their paths.
+    """Write the texts to a folder, which is created if needed, and return their paths.
 
     Raises:
         UsageError: one of them exists and differs, and ``overwrite`` is not set; or the folder cannot be written.

@@ -1,4 +1,4 @@
-"""The text of a test that holds a function to what was captured."""
+"""Generated test that checks a function against its capture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text_of(
     path: Path,
     folder: Path,
 ) -> str:
-    """Return a test for pytest, which ``path`` is to hold: the figures of the capture that every run has again."""
+    """Return a pytest test, to be saved at ``path``, that checks the capture's reproducible figures."""
     place, separator, expression = function.partition(".py:")
     if separator:
         source = os.path.relpath((folder / f"{place}.py").resolve(), path.parent)
@@ -62,7 +62,7 @@ def text_of(
 
 
 def _value(expression: str) -> str:
-    """Return the code of an expression that may use torch and the names of the source."""
+    """Return the code of an expression that may use torch and names of the source module."""
     if expression.isidentifier():
         return f"source.{expression}"
     names = {node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)}
@@ -72,7 +72,7 @@ def _value(expression: str) -> str:
 
 
 def _checks(capture: Record) -> list[str]:
-    """Return the expectations whose figures the record knows."""
+    """Return the expectations for the figures that the record has."""
     from ...measures.ledger import ledger
     from ...record import claims
 

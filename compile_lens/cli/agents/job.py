@@ -1,4 +1,4 @@
-"""A job: one command of compile_lens in a process of its own, with limits. However it ends, there is an outcome."""
+"""A job: one command of compile_lens in a separate process with limits. It has an outcome however it ends."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ...child import launcher, lifetime
 from ...child.output import OutputReader
 from ...errors import ChildError
 
-BEAT = 0.2
-"""Seconds between two looks at a job that prints nothing."""
+POLL_SECONDS = 0.2
+"""Seconds between two checks of a job that prints nothing."""
 
 COMMAND_LINE = ".".join((__name__.partition(".")[0], "__main__"))
-"""Module of the command line, which another process runs: nothing of it is imported here."""
+"""Module of the command line, which the other process runs; it is not imported here."""
 
 MARK = "COMPILE_LENS_JOB"
-"""Variable that every process of a job has, also those that left its session."""
+"""Environment variable that identifies every process of a job, also those that left its session."""
 
 TIME, OUTPUT = "time", "output"
 
 BAD_CALL = (2, 3)
-"""Exit codes of a command that could not run as it was given, which say why in one sentence (``cli/output.py``)."""
+"""Exit codes of a command that was invalid; its stderr is one sentence with the reason (``cli/output.py``)."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Limits:
 
     Attributes:
         seconds: wall time.
-        memory: bytes of private memory of each of its processes. Linux refuses what exceeds them, so that the program
-            gets a ``MemoryError``; other systems may not.
-        output: bytes that it may print.
+        memory: private memory of each of its processes, in bytes. Beyond it Linux raises ``MemoryError`` in the
+            program; other systems may not.
+        output: maximum output in bytes.
     """
 
     seconds: float = 300.0
@@ -54,9 +54,9 @@ class Outcome:
     """The end of a job.
 
     Attributes:
-        code: its exit code, below 0 for a signal; ``None`` where it was ended for a limit.
-        limit: ``"time"`` or ``"output"`` where it was ended for that limit, else ``""``.
-        seconds: how long it ran.
+        code: its exit code, negative for a signal; None if a limit ended it.
+        limit: ``"time"`` or ``"output"`` if that limit ended it, else ``""``.
+        seconds: wall time.
         stdout, stderr: the last 4,000 characters that it printed.
     """
 
@@ -69,7 +69,7 @@ class Outcome:
 
 class Job:
     """One run of a command, such as ``["show", "model.py:f"]``. Another thread may call ``stop``, or set ``cancelled``,
-    which ends the job within a fifth of a second."""
+    which ends the job within 0.2 s."""
 
     def __init__(
         self,
@@ -92,35 +92,35 @@ class Job:
             except OSError as error:
                 raise ChildError(f"no process could be started with {sys.executable!r}: {error}") from error
         pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
-        pipes[0].close()  # type: ignore[union-attr]  # whoever reads from it is at its end
+        pipes[0].close()  # type: ignore[union-attr]  # its standard input is empty
         self._readers = [
             OutputReader(name, pipe.fileno()) for name, pipe in zip(("stdout", "stderr"), pipes[1:]) if pipe
         ]
 
     def wait(self) -> Outcome:
-        """Return the outcome, after the job and all that it started have ended."""
-        began = time.monotonic()
+        """Wait until the job and its descendants have ended, and return the outcome."""
+        start = time.monotonic()
         limit = ""
         printed = 0
         try:
             with selectors.DefaultSelector() as waiting:
                 for reader in self._readers:
                     waiting.register(reader.fd, selectors.EVENT_READ, reader)
-                # A process that the job forked may hold the pipes open: the job's own end is what counts.
+                # Wait for the job, not for its pipes, which a process that it forked may keep open.
                 while not (lifetime.ended(self._process.pid) or self._cancelled.is_set()):
-                    if time.monotonic() - began > self._limits.seconds:
+                    if time.monotonic() - start > self._limits.seconds:
                         limit = TIME
                         break
                     if printed > self._limits.output:
                         limit = OUTPUT
                         break
-                    for key, _ in waiting.select(BEAT):
+                    for key, _ in waiting.select(POLL_SECONDS):
                         printed += key.data.read(show=False)
                         if not key.data.open:
                             waiting.unregister(key.fd)
         finally:
             code = self.stop()
-        return Outcome(None if limit else code, limit, time.monotonic() - began, *self._last())
+        return Outcome(None if limit else code, limit, time.monotonic() - start, *self._last())
 
     def _last(self) -> tuple[str, str]:
         for reader in self._readers:
@@ -132,7 +132,7 @@ class Job:
         return stdout, stderr
 
     def stop(self) -> int:
-        """End the job, with all that it started, and return its exit code."""
+        """End the job and its descendants, and return its exit code."""
         code = lifetime.end(self._process)
         for pid in _marked(self._mark):
             with contextlib.suppress(OSError):
@@ -144,7 +144,7 @@ class Job:
 
 
 def _marked(mark: str) -> list[int]:
-    """Return the processes of a job that are still there, on systems that show their environment."""
+    """Return the ids of a job's remaining processes, on systems that expose their environment."""
     entry = f"{MARK}={mark}".encode()
     pids = []
     for environ in Path("/proc").glob("[0-9]*/environ"):

@@ -1,4 +1,4 @@
-"""The server: the tools over the Model Context Protocol, on standard input and output. It opens no port."""
+"""The server: it offers the tools over the Model Context Protocol on standard input and output, and opens no port."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INSTRUCTIONS = (
 )
 
 TOOLS = ("capture", "run", "cost", "why", "chain", "memory", "diff", "divergence", "what_if", "hold")
-"""Names of the tools: methods of ``Tools``."""
+"""Names of the tools, which are methods of ``Tools``."""
 
 
 def server(tools: Tools) -> Any:
-    """Return the server of ``tools``. Raises ``ModuleNotFoundError`` where the SDK is not installed."""
+    """Return the server of ``tools``. Raises ``ModuleNotFoundError`` if the SDK is not installed."""
     import mcp  # noqa: F401  # an error names the package, not a part of it
     from mcp.server import MCPServer
 
@@ -53,8 +53,8 @@ def _of(method: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _in_thread(method: Callable[..., str]) -> Callable[..., Any]:
-    """Return a coroutine function with the parameters of a method, which runs it beside the event loop. A call that
-    the client cancels ends its job."""
+    """Return a coroutine function with a method's parameters that runs the method in a thread. If the client cancels a
+    call, its job ends."""
     import anyio
 
     @functools.wraps(method)
@@ -73,7 +73,7 @@ def _in_thread(method: Callable[..., str]) -> Callable[..., Any]:
 
 
 def serve(tools: Tools) -> None:
-    """Answer on standard input and output until the client goes."""
+    """Serve on standard input and output until the client disconnects."""
     try:
         server(tools).run("stdio")
     finally:

@@ -1,6 +1,6 @@
-"""The tools: one question each, answered within a budget of tokens.
+"""The tools: each answers one question within a token budget.
 
-A tool that has to run code of the user's starts a job; every other reads a record that a job left, which runs no code.
+A tool that needs to run user code starts a job; the others read a record that a job has written, and run no code.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ...views.brief import MAX_TOKENS, Brief, Question, check_budget
 from . import answers, checks
 from .job import BAD_CALL, Job, Limits, Outcome
 
-KEPT = 32
-"""Records that a server keeps; the oldest goes first."""
+MAX_RECORDS = 32
+"""Maximum number of records that a server keeps; the oldest is dropped first."""
 
 CANCELLED: ContextVar[threading.Event] = ContextVar("CANCELLED", default=threading.Event())  # noqa: B039
-"""Set once the client has cancelled the call that runs in this context; the default never is."""
+"""Event that is set when the client cancels the call in this context; the default is never set."""
 
 
 class Tools:
     """The tools of one server.
 
     Args:
-        folder: the folder in which code of the user's runs, and outside of which no file is named.
+        folder: the folder in which user code runs; files outside it cannot be named.
         limits: limits of each job.
     """
 
@@ -48,11 +48,11 @@ class Tools:
         self._calls: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {}
         self._count = 0
         self._job: Job | None = None
-        self._one_at_a_time = threading.Lock()
+        self._job_lock = threading.Lock()
         self._private = Path(tempfile.mkdtemp(prefix="compile-lens-"))
 
     def close(self) -> None:
-        """End a job that runs, and remove what this server wrote beside the user's folder."""
+        """End a running job, and remove the server's temporary folder."""
         job = self._job
         if job is not None:
             job.stop()
@@ -128,8 +128,8 @@ class Tools:
             checks.inside(script, self.folder, "script")
         else:
             checks.module(module)
-        if len(words) > checks.MOST:
-            raise UsageError(f"{len(words)} arguments were given; give at most {checks.MOST}")
+        if len(words) > checks.MAX_ARGUMENTS:
+            raise UsageError(f"{len(words)} arguments were given; give at most {checks.MAX_ARGUMENTS}")
         own = [checks.expression(word, f"argument {number}") for number, word in enumerate(words, 1)]
         result = self._file("p")
         outcome = self._run(
@@ -232,7 +232,9 @@ class Tools:
         peak or recompiles. switches: only these, such as split_reductions. Arguments as for capture."""
 
         def answer() -> Brief:
-            more = [f"--switch={checks.name(switch, 'switch')}" for switch in switches[: checks.MOST]]
+            more = [
+                f"--switch={checks.name(switch, 'switch')}" for switch in switches[: checks.MAX_ARGUMENTS]
+            ]
             return self._plain("what-if", "w", function, inputs, kwargs, answers.what_if, more)
 
         return self._answered(f"what-if of {function[:200]}", max_tokens, answer)
@@ -296,14 +298,14 @@ class Tools:
         answer: Any,
         more: Sequence[str] = (),
     ) -> Brief:
-        """Run a command whose result is plain data, and return the answer that it gives."""
+        """Run a command whose result is plain data, and return the answer made from it."""
         words = self._call(function, inputs, kwargs)
         result = self._file(letter)
         outcome = self._run([command, "--quiet", f"--out={result}", *more, *words])
         if not result.exists():
             return self._failed(outcome, f"{command} of {function}")
         data = json.loads(result.read_text(encoding="utf-8"))
-        result.unlink()  # no later question is about it
+        result.unlink()  # not needed for later questions
         brief: Brief = answer(data, function)
         return brief
 
@@ -316,7 +318,7 @@ class Tools:
 
     def _run(self, words: Sequence[str]) -> Outcome:
         cancelled = CANCELLED.get()
-        with self._one_at_a_time:
+        with self._job_lock:
             if cancelled.is_set():  # while it waited for its turn
                 raise UsageError("the call was cancelled")
             self._job = Job(words, self.folder, self.limits, cancelled)
@@ -332,19 +334,19 @@ class Tools:
 
     def _keep(self, name: str, record: Capture | Program) -> None:
         self.records[name] = record
-        while len(self.records) > KEPT:
+        while len(self.records) > MAX_RECORDS:
             oldest = next(iter(self.records))
             del self.records[oldest]
             self._calls.pop(oldest, None)
             (self._private / f"{oldest}.json").unlink(missing_ok=True)
 
     def text_of(self, name: str) -> str:
-        """Return a record as JSON text. Raises ``UsageError`` for a name that no record has."""
+        """Return a record as JSON text. Raises ``UsageError`` if there is no record of this name."""
         self._record(name)
         return (self._private / f"{name}.json").read_text(encoding="utf-8")
 
     def page_of(self, name: str) -> str:
-        """Return the page of a record, as HTML. Raises ``UsageError`` for a name that no record has."""
+        """Return the page of a record as HTML. Raises ``UsageError`` if there is no record of this name."""
         record = self._record(name)
         path = self._private / f"{name}.html"
         record.save(path)
@@ -367,7 +369,7 @@ class Tools:
         return known
 
     def _answered(self, what: str, max_tokens: int, answer: Any) -> str:
-        """Return the answer as text. What cannot be answered is an answer too, within the same budget."""
+        """Return the answer as text within the budget; an error is an answer too."""
         try:
             check_budget(max_tokens)
         except UsageError as error:

@@ -13,7 +13,7 @@ import odd_programs
 import pytest
 
 from compile_lens.cli.agents.job import Limits
-from compile_lens.cli.agents.tools import KEPT, Tools
+from compile_lens.cli.agents.tools import MAX_RECORDS, Tools
 
 pytestmark = pytest.mark.torch
 
@@ -154,7 +154,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_only_so_many_records_are_kept(tools: Tools, answer: str) -> None:
     record = tools.records[name(answer)]
     other = Tools(tools.folder)
-    for number in range(KEPT + 3):
+    for number in range(MAX_RECORDS + 3):
         other._keep(f"c{number}", record)
-    assert len(other.records) == KEPT and "c0" not in other.records
+    assert len(other.records) == MAX_RECORDS and "c0" not in other.records
     other.close()
