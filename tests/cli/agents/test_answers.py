@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from typing import Any
 
@@ -132,3 +133,11 @@ def test_a_comparison_without_a_verdict_is_not_called_none_at_all() -> None:
     text = answers.divergence(record.to_dict(), "f").text()
     assert "No verdict: agrees in part." in text and "Not compared: model: it draws." in text
     assert "Compared: 1 result." in text
+
+
+def test_memory_that_is_not_in_the_record_is_not_known(record: Capture) -> None:
+    assert "Memory is not known: no code was generated." in answers.memory(samples.nothing(), "c1").text()
+    compilations = tuple(dataclasses.replace(one, memory=(), partition=None) for one in record.compilations)
+    without = dataclasses.replace(record, compilations=compilations)
+    assert "Memory is not known: not in the record." in answers.memory(without, "c1").text()
+    assert "at the peak" in answers.memory(record, "c1").text()
