@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from ..child.limits import parse_limit
 from ..errors import UsageError
 from ..measures.cost import BY as COST_BY
 from ..measures.launch_costs import BASES
@@ -297,7 +298,7 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=parse_limit,
         metavar="SECONDS",
         help="of each further run of --what-if (default: four times the first, at least 60)",
     )
@@ -402,13 +403,6 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         action="store_true",
         help="build and run the code (needs a compiler); with --target, translate the kernels to machine code",
     )
-
-
-def _seconds(word: str) -> float:
-    seconds = float(word)
-    if not 0 < seconds < float("inf"):
-        raise ValueError
-    return seconds
 
 
 def _add_full(command: argparse.ArgumentParser, what: str = "everything, not the first 25 lines") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..errors import UsageError
+from ..child.limits import parse_limit
 from .output import OK
 
 ABOUT = (
@@ -27,18 +27,16 @@ def declare(add: Callable[..., argparse.ArgumentParser]) -> None:
         help="a file, a folder of files for the menu, or a link that a playground made (default: sin² + cos²)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=10.0, metavar="N", help="of one capture (default: %(default)g)"
+        "--seconds", type=parse_limit, default=10.0, metavar="N", help="of one capture (default: %(default)g)"
     )
     parser.add_argument(
-        "--memory", type=float, default=8.0, metavar="GiB", help="of its process (default: %(default)g)"
+        "--memory", type=parse_limit, default=8.0, metavar="GiB", help="of its process (default: %(default)g)"
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
 
 
 def play(args: argparse.Namespace) -> int:
     """Serve a playground until an interrupt."""
-    if args.seconds <= 0 or args.memory <= 0:
-        raise UsageError("--seconds and --memory are above 0")
     from ..api.playground.capture_process import Limits
     from ..api.playground.play import serve
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ...child.limits import parse_limit
 from ...errors import UsageError
 from ...record.files import write_text
 from ..output import OK, say
@@ -26,10 +27,14 @@ def declare(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     agent.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: here")
     agent.add_argument(
-        "--seconds", type=float, default=300.0, metavar="N", help="of one call (default: %(default)g)"
+        "--seconds", type=parse_limit, default=300.0, metavar="N", help="of one call (default: %(default)g)"
     )
     agent.add_argument(
-        "--memory", type=float, default=16.0, metavar="GiB", help="of one process (default: %(default)g)"
+        "--memory",
+        type=parse_limit,
+        default=16.0,
+        metavar="GiB",
+        help="of one process (default: %(default)g)",
     )
     skilled = add("skill", skill, "Print what a coding agent should know of compile_lens, or write it")
     skilled.add_argument("--write", type=Path, metavar="DIR", help="write SKILL.md and AGENTS.md there")
@@ -41,8 +46,6 @@ def mcp(args: argparse.Namespace) -> int:
     from .job import Limits
     from .tools import Tools
 
-    if args.seconds <= 0 or args.memory <= 0:
-        raise UsageError("--seconds and --memory are above 0")
     tools = Tools(args.folder, Limits(seconds=args.seconds, memory=int(args.memory * (1 << 30))))
     from .server import serve
 

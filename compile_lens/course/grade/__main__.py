@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ...child.fork import FORKS
+from ...child.limits import parse_limit
 from ...errors import LensError, UsageError
 from ...versions import __version__
 from ...views.language import TAGS
@@ -212,8 +213,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out", type=Path, default=Path("marks.csv"), help="the table; a .json beside it has all"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="students at a time")
-    parser.add_argument("--seconds", type=float, default=120, help="the most for one exercise (%(default)s)")
-    parser.add_argument("--memory", type=float, default=4, help="GiB, the most for one process (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=parse_limit, default=120, help="the most for one exercise (%(default)s)"
+    )
+    parser.add_argument(
+        "--memory", type=parse_limit, default=4, help="GiB, the most for one process (%(default)s)"
+    )
     parser.add_argument("--lang", choices=[*TAGS], default="en", help="the language of the reasons")
     given = parser.parse_args(argv)
     wording.language(given.lang)

@@ -1,4 +1,4 @@
-"""Paths that no file can have, or that cannot be read: each command answers in a sentence, with exit code 2."""
+"""Paths that no file can have, files that cannot be read, limits that are none: a sentence, and exit code 2."""
 
 from __future__ import annotations
 
@@ -50,3 +50,16 @@ def test_a_name_that_is_too_long_is_a_usage_error(
 def test_a_log_that_cannot_be_read_says_why() -> None:
     with pytest.raises(UsageError, match=r"'/proc/self/mem' cannot be read: Input/output error$"):
         import_trace("/proc/self/mem")
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize(
+    "words",
+    [("mcp", "--seconds"), ("mcp", "--memory"), ("play", "--seconds"), ("run", "--time-limit")],
+    ids=" ".join,
+)
+def test_a_limit_that_is_none_is_a_usage_error(
+    words: tuple[str, str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([words[0], f"{words[1]}={word}"]) == 2
+    assert f"argument {words[1]}: {word!r} is not a number above 0" in capsys.readouterr().err
