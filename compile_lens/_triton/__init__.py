@@ -1,4 +1,5 @@
-"""Triton's compiler, without a device: the only folder that imports ``triton``, and not before it is used.
+"""Triton's compiler without a device.
 
-A kernel's text becomes Triton's own two forms, LLVM IR, PTX and SASS, each with its lines linked to those of the text.
+Only this folder imports ``triton``, and only on use. A kernel is compiled to Triton's two IRs, LLVM IR, PTX and SASS,
+each with its lines linked to those of the kernel's text.
 """

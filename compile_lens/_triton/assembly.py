@@ -1,5 +1,5 @@
-"""Compiles one kernel for one launch configuration, down to the instructions of the device, with the assembler and
-disassembler that come with Triton."""
+"""Compile of one kernel for one launch configuration, down to the device's instructions, with the assembler and
+disassembler shipped with Triton."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SPILLS = re.compile(r"(\d+) bytes spill stores")
 
 
 def compile_machine(recipe: Recipe, candidate: int) -> Machine:
-    """Return the forms that Triton and NVIDIA's assembler make of a kernel.
+    """Return the texts of a kernel from each stage of Triton and NVIDIA's assembler.
 
-    Registers and spills are from ``ptxas -v``, shared memory from Triton: it is what a launch requests. The forms of
-    early stages are kept if a later one fails; ``missing`` says why the rest is absent.
+    Registers and spills (bytes) are from ``ptxas -v``; shared memory, from Triton, is what a launch requests. If a
+    later stage fails, earlier ones are kept; ``missing`` has the reason for the rest.
 
     Raises:
-        BuildError: with the reason, if not even Triton's first form could be made.
+        BuildError: if even Triton's first stage failed, with the reason.
     """
     numbering = _LineNumberHook()
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder, _settings(folder, numbering):
@@ -88,7 +88,7 @@ def _compile(recipe: Recipe) -> Any:
 
 @contextlib.contextmanager
 def _settings(folder: str, numbering: _LineNumberHook) -> Iterator[None]:
-    """Set Triton's own settings, whatever the environment says: a folder of its own, line numbers, a log, no dumps."""
+    """Override Triton's settings and environment: a cache folder of its own, line numbers, a log, no dumps."""
     from triton import knobs
 
     with knobs.cache.scope(), knobs.compilation.scope(), knobs.nvidia.scope(), knobs.runtime.scope():
@@ -113,7 +113,7 @@ def _settings(folder: str, numbering: _LineNumberHook) -> Iterator[None]:
 
 
 def _texts(folder: Path) -> dict[str, str]:
-    """Return the texts in Triton's cache: all of those before a stage that failed."""
+    """Return the texts in Triton's cache by stage, up to the stage that failed."""
     return {
         stage: file.read_text(encoding="utf-8")
         for stage in STAGES
@@ -122,14 +122,14 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 class _LineNumberHook:
-    """Triton's stage hook that replaces the lines of files in LLVM IR by numbers."""
+    """A stage hook for Triton that replaces source lines in LLVM IR by ``Numbers``."""
 
     def __init__(self) -> None:
         self.llir = ""
         self.numbers = Numbers()
 
     def __call__(self, backend: Any = None, stages: Any = None, *rest: Any) -> tuple[str, str]:
-        if stages is not None:  # asked without arguments, for a part of the key of Triton's cache
+        if stages is not None:  # called without arguments for a part of the cache key
             make_llir = stages["llir"]
             stages["llir"] = lambda source, metadata: self._take(make_llir(source, metadata))
         return "", ""
@@ -157,7 +157,7 @@ def _number(pattern: re.Pattern[str], log: str) -> int | None:
 
 
 def error_text(error: BaseException, folder: str = "\0") -> str:
-    """Return the text of an error, without the folders of this machine."""
+    """Return an error's text without this machine's folders."""
     text = str(error).split("Repro command:")[0].replace(folder, "")
     text = re.sub(r"(?:/[^\s:'\"]+)+/", "", text).strip()
     return f"{type(error).__name__}: {text[:600]}" if text else type(error).__name__
@@ -169,11 +169,11 @@ MODULE = "_compile_lens_kernel"
 def run_definition(source: str, name: str) -> Any:
     """Run the definition of a kernel, a Python module, and return the autotuner of the function ``name``.
 
-    Triton reads the function's text by its file and line; both are provided without writing a file, so that its
-    lines are those of ``source`` and its file has the same name on every machine.
+    Triton reads the function's text by file and line. Both are provided without writing a file, so that lines are those
+    of ``source`` and the file's name is the same on every machine.
 
     Raises:
-        BuildError: if the text defines no such kernel. Exceptions of the text itself are not caught.
+        BuildError: if the text defines no such kernel. Exceptions raised by the text itself propagate.
     """
     module = types.ModuleType(MODULE)
     module.__file__ = KERNEL_FILE
@@ -185,7 +185,7 @@ def run_definition(source: str, name: str) -> Any:
         tuner = vars(module).get(name)
         if not _is_tuner(tuner):
             tuners = [value for value in vars(module).values() if _is_tuner(value)]
-            if len(tuners) != 1:  # the wrapper may call a kernel otherwise than its text does
+            if len(tuners) != 1:  # the wrapper's name of a kernel may differ from that in its text
                 raise BuildError(f"its text defines no kernel {name!r}")
             tuner = tuners[0]
         return tuner
@@ -202,9 +202,9 @@ def _is_tuner(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Inductor's input for Triton's compiler, for one launch configuration.
+    """Inductor's input to Triton's compiler for one launch configuration.
 
-    ``function`` is Triton's, ``backend`` and ``arch`` are Triton's words for the device (``cuda``, 90).
+    ``function`` is Triton's; ``backend`` and ``arch`` identify the device in Triton (``cuda``, 90).
     """
 
     function: Any
@@ -228,14 +228,14 @@ def triton_version() -> str:
 
 
 def assembler(arch: int) -> str:
-    """Return name and version of the assembler that Triton uses for a compute capability (``ptxas 12.8.93``)."""
+    """Return the name and version of Triton's assembler for a compute capability (``ptxas 12.8.93``)."""
     from triton.backends.nvidia import compiler
 
     return _version("ptxas", Path(compiler.get_ptxas(arch).path))
 
 
 def disassemble(cubin: bytes) -> str:
-    """Return the instructions of a cubin, with the line of PTX of each. Raises ``BuildError`` if that fails."""
+    """Return the instructions of a cubin, each with its PTX line. Raises ``BuildError`` if nvdisasm fails."""
     from triton import knobs
 
     with tempfile.TemporaryDirectory() as folder:

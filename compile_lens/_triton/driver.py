@@ -1,4 +1,4 @@
-"""A stand-in for the driver of a device while kernels are compiled for it, so that no real one is queried."""
+"""A stand-in for a device's driver during compilation, so that no real device is queried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAUNCHES = "a kernel that is written in Triton is launched on the device alone, 
 
 
 class ModelDriver:
-    """Answers Triton's driver queries from a device model. It launches nothing."""
+    """A Triton driver whose queries are answered from a device model. It launches nothing."""
 
     def __init__(self, model: DeviceModel) -> None:
         self._model = model
@@ -32,11 +32,11 @@ class ModelDriver:
         pass
 
     def get_current_stream(self, device: int | None = None) -> int:
-        """Raise: a launch queries this, before anything is compiled for it."""
+        """Raise NotImplementedError: a launch queries this before it compiles."""
         raise NotImplementedError(LAUNCHES)
 
     def get_benchmarker(self) -> Any:
-        """Raise: a kernel that times its configurations queries this."""
+        """Raise NotImplementedError: a kernel queries this to time its configurations."""
         raise NotImplementedError(LAUNCHES)
 
     @property
@@ -67,7 +67,7 @@ class ModelDriver:
 
 @contextlib.contextmanager
 def model_driver(model: DeviceModel) -> Iterator[None]:
-    """Make the model's driver Triton's active one for the duration, then restore the old one or none."""
+    """Make the model's driver Triton's active driver for the duration."""
     from triton.runtime.driver import driver
 
     before = driver._active

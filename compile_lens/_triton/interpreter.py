@@ -1,5 +1,5 @@
-"""Additions to Triton's interpreter for Inductor's kernels, and faster replacements. ``launch.py`` launches kernels in
-it."""
+"""Extensions of Triton's interpreter for Inductor's kernels, and faster replacements; ``launch.py`` launches
+kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def installed() -> bool:
 
 
 def kernel(source: str, name: str, folder: Path, number: int) -> Any:
-    """Return a kernel of Inductor's as an object with ``run(…)``. The interpreter reads its text again from a file."""
+    """Return one of Inductor's kernels as an object with ``run(…)``, from a file, since the interpreter reads its
+    source."""
     file = folder / f"compile_lens_kernel_{number}.py"
     file.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(file.stem, file)
@@ -32,9 +33,9 @@ def kernel(source: str, name: str, folder: Path, number: int) -> Any:
 
 @contextlib.contextmanager
 def faster_interpreter() -> Iterator[None]:
-    """For the duration, let the interpreter do the same in less time: reductions take steps of halves, and the
-    language is patched once for each launch, not again for each function that a kernel calls. To bfloat16 it rounds,
-    as GPUs do: the interpreter truncates, which makes sums of thousands half a per cent smaller."""
+    """Speed up the interpreter for the duration: reductions halve the array in each step, and the language is patched
+    once per launch instead of once per function. Conversions to bfloat16 round, as on GPUs; the interpreter truncates,
+    which makes sums of thousands of elements half a per cent smaller."""
     from triton.runtime import interpreter
 
     before = interpreter.ReduceOps.generic_reduce, interpreter._patch_lang
@@ -53,22 +54,23 @@ def faster_interpreter() -> Iterator[None]:
 
 
 def _rounding(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return conversions that round float32 to the nearest bfloat16, ties to even."""
+    """Return a conversion that rounds float32 to the nearest bfloat16, ties to even, and is ``real`` for other
+    dtypes."""
 
-    def convert(given: Any, source: Any, target: Any, mode: Any) -> Any:
+    def convert(value: Any, source: Any, target: Any, mode: Any) -> Any:
         if (source.name, target.name) != ("fp32", "bf16"):
-            return real(given, source, target, mode)
-        whole = np.ascontiguousarray(given, dtype=np.float32)
+            return real(value, source, target, mode)
+        whole = np.ascontiguousarray(value, dtype=np.float32)
         bits = whole.view(np.uint32)
         nearest = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-        not_a_number = (bits >> np.uint32(16)) | np.uint32(0x40)  # rounding might make it infinite
+        not_a_number = (bits >> np.uint32(16)) | np.uint32(0x40)  # rounding could turn a NaN into infinity
         return np.where(np.isnan(whole), not_a_number, nearest).astype(np.uint16)
 
     return convert
 
 
 class _LanguagePatch:
-    """Patches the language for interpretation, once until it is restored."""
+    """A patch of the language for interpretation, applied once until restored."""
 
     def __init__(self, real: Callable[..., Any]) -> None:
         self._real = real
@@ -80,23 +82,23 @@ class _LanguagePatch:
         if self._scope is None:
             everything = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
             self._scope = self._real(everything)
-            # Triton 3.6 gives the array itself to int(), which numpy takes no longer where it has an axis.
+            # Triton 3.6 passes the array itself to int(), which numpy no longer accepts for arrays with an axis.
             self._scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
             return self
         return types.SimpleNamespace(restore=lambda: None)
 
     def restore(self) -> None:
-        """Restore the language, at the end of the launch."""
+        """Restore the language at the end of the launch."""
         scope, self._scope = self._scope, None
         scope.restore()
 
 
-_SAME = (
+_SAME_NAMES = (
     "sqrt exp exp2 expm1 log log1p log2 log10 sin cos tan sinh cosh tanh fmod hypot copysign nextafter ldexp "
     "floor ceil trunc rint"
 )
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(np, name) for name in _SAME.split()},
+    **{name: getattr(np, name) for name in _SAME_NAMES.split()},
     **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "atan2": np.arctan2,
     "pow": np.power,
@@ -121,7 +123,7 @@ _TESTS: dict[str, Callable[..., Any]] = {
 
 
 class Library:
-    """CUDA's library of mathematical functions, as far as numpy has them."""
+    """CUDA's library of mathematical functions, implemented in numpy."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = _FUNCTIONS.get(name) or _TESTS.get(name)
@@ -157,13 +159,14 @@ def _tensor(data: Any, dtype: Any) -> Any:
 
 
 def _every_second_element(array: Any, axis: int, start: int, dtype: Any) -> Any:
-    taken = np.take(array, range(start, array.shape[axis], 2), axis)
-    return _tensor(np.ascontiguousarray(taken), dtype.scalar)
+    elements = np.take(array, range(start, array.shape[axis], 2), axis)
+    return _tensor(np.ascontiguousarray(elements), dtype.scalar)
 
 
-def _reduce_by_halves(self: Any, given: Any) -> Any:
-    """Reduce by any function, each step on pairs of neighbours at once: the interpreter goes one by one."""
-    parts, axis = self.unravel(given, self.axis)
+def _reduce_by_halves(self: Any, value: Any) -> Any:
+    """Reduce by any function, combining all pairs of neighbours in one step; the interpreter goes element by
+    element."""
+    parts, axis = self.unravel(value, self.axis)
     types = [p.dtype for p in parts]
     arrays = [p.handle.data for p in parts]
     rank = arrays[0].ndim

@@ -1,11 +1,11 @@
-"""Launches a program's Triton kernels without their device: in Triton's interpreter, on the CPU.
+"""Launches of a program's Triton kernels without their device, in Triton's interpreter on the CPU.
 
-``TRITON_INTERPRET=1`` turns every function into one for the interpreter, from the import of Triton on; such functions
-can be neither captured nor compiled. Here Triton is as always. Its interpreter's changes to the language are made for
-one launch and undone, and each function that a kernel calls is read again for it.
+``TRITON_INTERPRET=1`` makes all functions interpreted from the import of Triton on; such functions can be neither
+captured nor compiled. Here Triton stays unchanged: the interpreter's patches of the language are applied for one launch
+and undone, and each function that a kernel calls is parsed again.
 
-A launch works on copies, which are copied back when it is through: one that fails leaves everything as it was. The
-interpreter follows addresses blindly, so that each is checked first.
+A launch works on copies, which are copied back at its end, so that a failed launch changes nothing. The interpreter
+accesses any address, so each is checked first.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ import torch
 
 from . import interpreter
 
-WORK = 1 << 26
-"""Most elements that the launches of one capture may compute together, some seconds."""
+MAX_ELEMENTS = 1 << 26
+"""Limit on the elements that the launches of one capture compute in total, which takes some seconds."""
 
-LEAST = 1 << 10
-"""Elements that each operation counts for at least: Python takes that long for it."""
+MIN_ELEMENTS_PER_OPERATION = 1 << 10
+"""Minimal number of elements counted per operation, for Python's overhead."""
 
-BYTES = 1 << 28
-"""Most bytes of memory for the tensors of one launch: it is copied."""
+MAX_COPIED_BYTES = 1 << 28
+"""Limit on the bytes of the tensors of one launch, which are copied."""
 
 _ACCESSES = re.compile(r"create_(masked_(load|store)|atomic_\w+)")
 _READS = "create_masked_load", "create_atomic_load"
 
 
 class NotLaunched(NotImplementedError):
-    """The reason why a kernel was not launched, or not to its end. Memory that it would have written is unchanged."""
+    """Raised if a kernel was not launched, or not to its end; the memory that it writes is unchanged."""
 
 
 class Launches:
-    """The launches of one capture. ``work`` is how many elements they may compute together."""
+    """The launches of one capture, which may compute ``work`` elements in total."""
 
-    def __init__(self, work: int = WORK) -> None:
+    def __init__(self, work: int = MAX_ELEMENTS) -> None:
         self._work = self._left = work
 
     def run(self, kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
-        """Like ``JITFunction.run``. Options for the compiler among ``kwargs`` are ignored.
+        """Launch a kernel as ``JITFunction.run`` does; compiler options among ``kwargs`` are ignored.
 
         Raises:
-            NotLaunched: if the interpreter cannot do what the kernel does, or not within the bound.
+            NotLaunched: if the interpreter lacks a feature that the kernel uses, or a limit is exceeded.
         """
         if warmup:  # it only compiles
             return
@@ -85,7 +85,7 @@ class Launches:
                 GridExecutor(functions.of(kernel), list(kernel.signature.parameters), grid)(*args, **kwargs)
         except NotLaunched:
             raise
-        except Exception as error:  # whatever it has not, it says in its own way
+        except Exception as error:  # each unsupported feature raises its own exception type
             cause: BaseException | None = error
             while isinstance(cause, InterpreterError):
                 cause = cause.__cause__
@@ -98,16 +98,16 @@ class Launches:
             raise NotLaunched(f"{kernel.__name__} in Triton's interpreter: {text}") from error
 
     def _spend(self, elements: int) -> None:
-        self._left -= max(elements, LEAST) if elements else 0
+        self._left -= max(elements, MIN_ELEMENTS_PER_OPERATION) if elements else 0
         if self._left < 0:
             raise NotLaunched(
                 f"its kernels would compute more than {self._work:,} elements in Triton's interpreter, where "
-                f"compile_lens stops; an operation counts for {LEAST:,} at least"
+                f"compile_lens stops; an operation counts for {MIN_ELEMENTS_PER_OPERATION:,} at least"
             )
 
 
 def launchers() -> tuple[Any, Any]:
-    """Return Triton's classes whose ``run`` launches: of a function, and of one that is autotuned."""
+    """Return Triton's classes whose ``run`` launches a kernel: plain and autotuned functions."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -115,7 +115,7 @@ def launchers() -> tuple[Any, Any]:
 
 
 class _Memory:
-    """Copies of the memory of a launch, and which of it was written."""
+    """Copies of the memory of a launch, with a record of those written."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, Any]] = {}
@@ -123,7 +123,7 @@ class _Memory:
         self._bounds: tuple[Any, Any] | None = None
 
     def copied(self, value: Any) -> Any:
-        """Return ``value`` with its tensors in the copies."""
+        """Return ``value`` with its tensors replaced by views of the copies."""
         from triton.runtime.jit import TensorWrapper
 
         if isinstance(value, tuple):
@@ -147,16 +147,17 @@ class _Memory:
         storage = given.untyped_storage()
         key = storage.data_ptr()
         if key not in self._storages:
-            if storage.nbytes() + sum(s.nbytes() for s, _ in self._storages.values()) > BYTES:
+            if storage.nbytes() + sum(s.nbytes() for s, _ in self._storages.values()) > MAX_COPIED_BYTES:
                 raise NotLaunched(
-                    f"the tensors of a kernel lie in more than {BYTES:,} bytes, which would be copied"
+                    f"the tensors of a kernel lie in more than {MAX_COPIED_BYTES:,} bytes, which would be copied"
                 )
             self._storages[key] = storage, storage.clone()
         copy = torch.empty(0, dtype=given.dtype)
         return copy.set_(self._storages[key][1], given.storage_offset(), given.shape, given.stride())
 
-    def look(self, name: str, addresses: Any, width: int) -> None:
-        """Check that each of the ``addresses``, of elements ``width`` bytes wide, is in the memory of the launch."""
+    def check(self, name: str, addresses: Any, width: int) -> None:
+        """Raise NotLaunched unless each of the ``addresses``, of elements of ``width`` bytes, is in the launch's
+        memory."""
         if self._bounds is None:
             ranges = sorted(
                 (c.data_ptr(), c.data_ptr() + c.nbytes(), k) for k, (_, c) in self._storages.items()
@@ -182,13 +183,13 @@ class _Memory:
 
 
 class _Functions:
-    """Kernels and the functions that they call, rewritten for the interpreter, in namespaces of their own."""
+    """Kernels and the functions that they call, rewritten for the interpreter in separate namespaces."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     def of(self, kernel: Any) -> Callable[..., Any]:
-        """Return the function for ``kernel``, a function with ``@triton.jit``."""
+        """Return the interpretable function of ``kernel``, a function with ``@triton.jit``."""
         if id(kernel) not in self._found:
             self._found[id(kernel)] = kernel, _interpretable(kernel)
         return self._found[id(kernel)][1]
@@ -204,7 +205,7 @@ def _interpretable(kernel: Any) -> Callable[..., Any]:
         if isinstance(value, types.ModuleType) and value.__name__.endswith("libdevice"):
             names[name] = library
     tree = triton_interpreter.FunctionRewriter.ast_transformer.visit(ast.parse(kernel.src))
-    # Not its file: nobody is to take what runs here for a line of the program's.
+    # Not the kernel's file, so that no frame here is taken for a line of the program.
     code = compile(ast.fix_missing_locations(tree), f"<{fn.__name__}>", "exec", dont_inherit=True)
     exec(code, names)
     function: Callable[..., Any] = names[fn.__name__]
@@ -213,7 +214,7 @@ def _interpretable(kernel: Any) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], None]) -> Iterator[None]:
-    """For the duration, make Triton's functions callable for the interpreter."""
+    """Make Triton's functions callable in the interpreter for the duration."""
     import triton.language as tl
     from triton.runtime import interpreter as triton_interpreter
     from triton.runtime.jit import JITFunction
@@ -222,7 +223,7 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
         return functions.of(kernel)(*args, **kwargs)
 
     def bound(kernel: Any, owner: Any, kind: Any = None) -> Any:
-        """``x.sum()`` of a value in a kernel."""
+        """Bind a method of a value in a kernel, such as ``x.sum()``."""
         return functools.partial(kernel, owner) if isinstance(owner, tl.tensor) else kernel
 
     handle = triton_interpreter.TensorHandle
@@ -253,8 +254,8 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
 
 
 def _bool_conversion(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a conversion of arguments that makes one bit of a ``bool``: the interpreter's makes 32, and refuses
-    them."""
+    """Return a conversion of arguments that converts a ``bool`` to one bit; the interpreter's yields 32 bits, which it
+    then rejects."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -267,7 +268,7 @@ def _bool_conversion(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bounds_checked(name: str, real: Callable[..., Any], memory: _Memory) -> Callable[..., Any]:
-    """Return an access of the interpreter that checks its addresses first."""
+    """Return the interpreter's function for a memory access, with a check of its addresses first."""
     signature = inspect.signature(real)
     at = next(n for n in signature.parameters if n in ("ptr", "ptrs"))
 
@@ -278,7 +279,7 @@ def _bounds_checked(name: str, real: Callable[..., Any], memory: _Memory) -> Cal
         if mask is not None:
             addresses = addresses[np.broadcast_to(np.asarray(mask.data).astype(bool), addresses.shape)]
         width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-        memory.look(name, addresses.reshape(-1), width)
+        memory.check(name, addresses.reshape(-1), width)
         return real(*args, **kwargs)
 
     return access

@@ -1,4 +1,4 @@
-"""Reads LLVM IR: an instruction names its location (``!dbg !20``), which metadata at the end of the text holds.
+"""Parser for LLVM IR. An instruction refers to its location (``!dbg !20``), which is metadata at the text's end:
 
 !20 = !DILocation(line: 169, column: 15, scope: !24, inlinedAt: !26)
 !24 = distinct !DILexicalBlockFile(scope: !5, file: !25, discriminator: 0)
@@ -47,12 +47,12 @@ def read(text: str) -> Form:
 
 
 def numbered(text: str) -> tuple[str, Numbers]:
-    """Return the text with a number for each location in place of its line, and the meaning of the numbers.
+    """Return the text with a number instead of each location's line, and the meaning of the numbers.
 
-    After LLVM IR each instruction keeps one file and line, and not always the right one: PTX notes calls in a comment,
-    in a directive that can mean two of them, or not at all, and gives each line of an inline assembly the next line of
-    the file. A number that stands for all the kernel's lines of a location, with room after it, survives all of that.
-    It changes no code, since only debug information differs.
+    After LLVM IR, each instruction has one file and line, and not always the right one: PTX notes inlined calls in a
+    comment, in a directive that can mean two of them, or not at all, and gives each line of inline assembly the next
+    line of the file. A number that stands for all the kernel's lines of a location, with a gap before the next number,
+    survives all of that. Only debug information changes, so the code stays the same.
     """
     nodes = {m[1]: m[2] for line in text.splitlines() if (m := _NODE.match(line))}
     numbers = Numbers()
@@ -68,8 +68,8 @@ def numbered(text: str) -> tuple[str, Numbers]:
 
 
 def without_folders(text: str) -> str:
-    """Return the text with bare names of the files in its assertions: they are data of the program, not debug
-    information, and an assertion in a library would bring the folder where it is installed."""
+    """Return the text with the file names in its assertions stripped of folders. They are data, not debug information,
+    and an assertion in a library has the folder of its installation."""
 
     def bare(match: re.Match[str]) -> str:
         name = re.split(r"/|\\5C", match[2])[-1]
@@ -79,7 +79,7 @@ def without_folders(text: str) -> str:
 
 
 def _outermost(location: str, nodes: dict[str, str]) -> str:
-    """Return the location in the function itself, of one that is inlined into it."""
+    """Return the location in the outermost function into which a location is inlined."""
     while outer := _field(nodes[location], "inlinedAt", "!"):
         location = outer
     return location
@@ -90,14 +90,14 @@ def _is_setting(node: str) -> bool:
 
 
 def _sources(location: str, nodes: dict[str, str]) -> list[int]:
-    """Return lines of the kernel for a location and the calls at which it is inlined."""
+    """Return the kernel's lines for a location and for the calls at which it is inlined."""
     numbers = set()
     seen = set()
     while location and location not in seen:
         seen.add(location)
         node = nodes.get(location, "")
         if node.startswith("distinct !DISubprogram") or node.startswith("!DISubprogram"):
-            # Of a function's definition.
+            # The location of a function's definition.
             line, scope, outer = _field(node, "line"), location, ""
         else:
             line, scope, outer = (
@@ -123,14 +123,14 @@ def _field(node: str, name: str, mark: str = "") -> str:
 
 
 def _bare(node: str, nodes: dict[str, str]) -> str:
-    """Return a node without its locations (those of a loop's begin and end)."""
+    """Return a node without the locations in it (of a loop's begin and end)."""
     return re.sub(
         r", !(\d+)\b", lambda m: "" if nodes.get(m[1], "").startswith("!DILocation") else m[0], node
     )
 
 
 def _reached(used: list[str], nodes: dict[str, str]) -> list[str]:
-    """Return names of the nodes that remain in use, in order."""
+    """Return the names of the nodes still in use, in order."""
     used_names: set[str] = set()
     pending = list(used)
     while pending:

@@ -1,11 +1,11 @@
-"""Reads Triton's two dialects, which are MLIR: every operation ends with its location, mostly by a name.
+"""Parser for Triton's two dialects of MLIR. Every operation ends with its location, usually an alias:
 
     %tmp1 = math.sin %tmp0 : tensor<256xf32> loc(#loc27)
     #loc9 = loc("kernel.py":25:23)
     #loc27 = loc("tmp1"(#loc9))
 
-A location is a place in a file, or is made of others: a named one, one inside a call (``callsite(inner at outer)``),
-several (``fused[…]``), or nothing (``unknown``).
+A location is a place in a file, a combination of others (named, in a call as ``callsite(inner at outer)``, or
+``fused[…]``), or ``unknown``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(text: str, kind: str) -> Form:
     @cache
     def sources(location: str) -> frozenset[int]:
         numbers = {int(number) for number in _PLACE.findall(location)} - {0}
-        # An alias names only aliases before it, or behind it: never itself.
+        # An alias may refer to earlier or later aliases, but never to itself.
         return frozenset(numbers.union(*(sources(aliases.get(a, "")) for a in _REFERENCE.findall(location))))
 
     page = Listing()
@@ -77,7 +77,7 @@ def _split(line: str) -> tuple[str, list[str]]:
 
 
 def _quoted(line: str, at: int) -> int:
-    """Return the end of the text that begins at a quote."""
+    """Return the end of the string that begins at a quote."""
     end = at + 1
     while end < len(line) and line[end] != '"':
         end += 2 if line[end] == "\\" else 1
@@ -85,7 +85,7 @@ def _quoted(line: str, at: int) -> int:
 
 
 def _closed(line: str, at: int) -> int:
-    """Return the end of the bracket that was opened before ``at``."""
+    """Return the end of the bracket opened before ``at``."""
     depth = 1
     while at < len(line) and depth:
         if line[at] == '"':
@@ -97,7 +97,7 @@ def _closed(line: str, at: int) -> int:
 
 
 def _braces(line: str) -> list[str]:
-    """Return the braces of a line that do not close on it, or that close another line's."""
+    """Return the braces of a line without a partner on the same line."""
     marks: list[str] = []
     at = 0
     while at < len(line):

@@ -1,14 +1,13 @@
-"""Reads PTX and the output of ``nvdisasm``, with the kernel's line of each instruction.
+"""Parsers for PTX and the output of ``nvdisasm``, with the kernel's line of each instruction.
 
-In PTX a directive has the location of the instructions after it:
+In PTX a directive gives the location of the instructions after it:
 
 .file 1 "compile_lens_kernel.py" .loc  1 1052672 0
 
-The number is one of ``Numbers``; a smaller one is a line (that of the function's definition).
+The second number is one of ``Numbers``; a smaller one is a line, that of the function's definition.
 
-SASS has the line of PTX of each instruction, and through it the line of Triton. A cubin's table of source lines has
-only the innermost function: for a reduction that is a line inside Triton's library, not the kernel's line that calls
-it.
+In SASS each instruction has its PTX line, and through that the kernel's. A cubin's table of source lines has only the
+innermost function: for a reduction, a line in Triton's library instead of the kernel's line that calls it.
 """
 
 from __future__ import annotations
@@ -34,39 +33,39 @@ def arch(text: str) -> str:
 
 
 def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ...]]]:
-    """Return the text without debug information, with links; and the same links by line of ``text`` as it was."""
+    """Return the text without debug information, with links, and the same links by line of the original ``text``."""
     lines = text.splitlines()
     own = {m[1] for line in lines if (m := _FILE.match(line)) and _base_name(m[2]) == KERNEL_FILE}
     kept: list[tuple[str, tuple[int, ...]]] = []
     linked: dict[int, tuple[int, ...]] = {}
-    now: tuple[int, ...] = ()
+    current_lines: tuple[int, ...] = ()
     skipping = False
     for number, line in enumerate(lines, 1):
         if skipping or _SECTION.match(line):
             skipping = "}" not in line
             continue
         if match := _LOCATION.match(line):
-            now = _ptx_sources(match[1] in own, int(match[2]), numbers)
+            current_lines = _ptx_sources(match[1] in own, int(match[2]), numbers)
             continue
         if _FILE.match(line):
             continue
         if line.startswith("}"):
-            now = ()
-        here = now if _PTX_INSTRUCTION.match(line) else ()
-        if here:
-            linked[number] = here
-        kept.append((line, here))
+            current_lines = ()
+        lines_here = current_lines if _PTX_INSTRUCTION.match(line) else ()
+        if lines_here:
+            linked[number] = lines_here
+        kept.append((line, lines_here))
     used = {name for line, _ in kept if not _LABEL.match(line) for name in re.findall(r"\$L__\w+", line)}
     page = Listing()
-    for line, here in kept:
+    for line, lines_here in kept:
         label = _LABEL.match(line)
         if not label or label[1] in used:
-            page.add(line, here)
+            page.add(line, lines_here)
     return page.form("ptx"), linked
 
 
 def _ptx_sources(in_kernel: bool, number: int, numbers: Numbers) -> tuple[int, ...]:
-    """Return lines of the kernel for a location. Line 0 is none."""
+    """Return the kernel's lines for a location; line 0 means none."""
     if number < Numbers.FIRST:
         return (number,) if in_kernel and number else ()
     return numbers.lines(number)
@@ -82,25 +81,25 @@ _SASS_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;\s*$")
 
 
 def read_sass(text: str, of_ptx: Mapping[int, tuple[int, ...]]) -> tuple[Form, int]:
-    """Return the instructions with links, and how many there are, without the padding after the last one.
+    """Return the instructions with links, and their number without the padding at the end.
 
     Args:
-        of_ptx: lines of the kernel's source by the line of PTX.
+        of_ptx: lines of the kernel's source by PTX line.
     """
     page = Listing()
-    now: tuple[int, ...] = ()
+    current_lines: tuple[int, ...] = ()
     operations: list[str] = []
     for line in text.splitlines():
         if line.lstrip().startswith("//##"):
             match = _ORIGIN.match(line)
-            now = of_ptx.get(int(match[2]), ()) if match and match[1] == _PTX else ()
+            current_lines = of_ptx.get(int(match[2]), ()) if match and match[1] == _PTX else ()
             continue
         instruction = _SASS_INSTRUCTION.match(line)
         if instruction:
             operations.append(instruction[1])
         elif line.lstrip().startswith(".section"):
-            now = ()
-        page.add(line, now if instruction and not _is_padding(instruction[1]) else ())
+            current_lines = ()
+        page.add(line, current_lines if instruction and not _is_padding(instruction[1]) else ())
     while operations and _is_padding(operations[-1]):
         operations.pop()
     return page.form("sass"), len(operations)

@@ -1,1 +1,1 @@
-"""Inductor from lowering to codegen: loops, fusion, and the node of each generated line."""
+"""Observers of Inductor from lowering to codegen: loops, fusion, and the origin of each generated line."""

@@ -1,4 +1,4 @@
-"""CUDA graphs: the parts that can be recorded, by the compiler's own checks just before codegen."""
+"""CUDA graphs: the partitions that can be recorded, by torch's own checks just before codegen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 
 
 def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> CudaGraphs | None:
-    """Return what torch would record of a graph; None if it is for no NVIDIA GPU. ``static`` are the positions of
-    inputs whose address stays the same."""
+    """Return the partitions that torch would record; None if the graph is not for an NVIDIA GPU. ``static`` are the
+    positions of inputs with a fixed address."""
     import torch._inductor.config as config
 
     if "cuda" not in getattr(lowering, "device_types", ()):
@@ -24,7 +24,7 @@ def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence
         with config.patch({"triton.cudagraphs": True}):
             refused, node = _why_disabled(lowering)
             parts = () if refused else _parts(scheduler, enabled, config)
-    except Exception as error:  # a question of torch's own that it cannot answer for this graph
+    except Exception as error:  # torch's own checks may fail on this graph
         return CudaGraphs(
             phase,
             enabled,
@@ -39,27 +39,27 @@ def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence
 
 
 def _parts(scheduler: Any, enabled: bool, config: Any) -> tuple[GraphPartition, ...]:
-    """Return the nodes in torch's order, cut where one that can be recorded follows one that cannot."""
+    """Return the nodes in torch's order, split where recordable and other nodes meet."""
     nodes = list(scheduler.nodes)
     if not enabled and config.graph_partition and config.triton.reorder_for_reducing_graph_partitions:
         nodes = scheduler.maybe_reorder_for_minimizing_partition(nodes)
         nodes = scheduler.reorder_for_partition_with_simple_dependency(nodes)
     why = [(node, scheduler.should_partition(node)) for node in nodes]
-    fewest = getattr(config.triton, "cudagraph_min_partition_size", 0)
+    min_size = getattr(config.triton, "cudagraph_min_partition_size", 0)
     parts = []
-    for recorded, own in itertools.groupby(why, lambda one: one[1] is None):
-        part = list(own)
+    for recorded, members in itertools.groupby(why, lambda one: one[1] is None):
+        part = list(members)
         names = tuple(node.get_name() for node, _ in part)
         reasons = tuple((node.get_name(), str(reason)) for node, reason in part if reason is not None)
         kernels = sum(type(node).__name__ != "NopKernelSchedulerNode" for node, _ in part)
-        if recorded and kernels < fewest:
+        if recorded and kernels < min_size:
             recorded, reasons = False, tuple((name, "too few kernels") for name in names)
         parts.append(GraphPartition(recorded, names, reasons))
     return tuple(parts)
 
 
 def _why_disabled(lowering: Any) -> tuple[str, str]:
-    """Return why lowering rules out the whole graph, and the node concerned."""
+    """Return why lowering disables CUDA graphs for the whole graph, and the node concerned."""
     from torch._inductor import cudagraph_utils
 
     if disabled_reason := lowering.disable_cudagraphs_reason:
@@ -80,7 +80,7 @@ def _why_disabled(lowering: Any) -> tuple[str, str]:
 
 
 def _why_not_whole(lowering: Any) -> tuple[str, str]:
-    """Return why the graph is not recorded if it may not be cut."""
+    """Return why the graph is not recorded if it may not be partitioned, and the node concerned."""
     import torch._inductor.config as config
     from torch._inductor.utils import get_first_incompatible_cudagraph_node
 
@@ -95,7 +95,7 @@ def _why_not_whole(lowering: Any) -> tuple[str, str]:
 
 
 def _short_reason(reason: str) -> str:
-    """Return torch's reason without the stack, which the record has of the node."""
+    """Return torch's reason without the stack trace, which the node in the record has."""
     return reason.removeprefix("skipping cudagraphs due to ").partition("Found from")[0].strip().rstrip(". ")
 
 

@@ -1,7 +1,7 @@
-"""Every pair of nodes that Inductor's scheduler considers for fusion, and its decision.
+"""The pairs of nodes that Inductor's scheduler considers for fusion, and its decisions.
 
-No question is put to the scheduler: its own checks are observed. Inductor's words for a refusal are those that it
-would log; no logger is touched.
+The scheduler's own checks are observed, without extra queries. A refusal has the message that Inductor would log; no
+logger is changed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ REFUSED, ALLOWED, FUSED = "refused", "allowed", "fused"
 
 @dataclasses.dataclass(slots=True)
 class Refusal:
-    """The last reason against the pair in question, torch's or ours. The last one decides."""
+    """The last reason for refusing the current pair, torch's or ours; the last one decides."""
 
     reason: str = ""
-    said: str = ""
+    message: str = ""
     args: tuple[Any, ...] = ()
     shown: str = ""
     code: types.CodeType | None = None
@@ -44,12 +44,12 @@ class Refusal:
 
 @dataclasses.dataclass(slots=True)
 class Pair:
-    """The state of a pair so far."""
+    """The state of a pair, updated in each round."""
 
     round: int
     outcome: str = REFUSED
     reason: str = ""
-    said: str = ""
+    message: str = ""
     shown: str = ""
     where: str = ""
     shared: int | None = None
@@ -58,19 +58,19 @@ class Pair:
 
 
 class FusionWatch:
-    """The fusion of one phase. It lives as long as the phase is compiled, and holds no node of torch's."""
+    """The observed fusion of one phase, during its compile, without references to torch's nodes."""
 
     def __init__(self) -> None:
         self.round = 0
         self.within = False
-        self.asking = False
+        self.deciding = False
         self.refusal: Refusal | None = None
         self.shared: int | None = None
         self.loops: dict[str, tuple[str, ...]] = {}
         self.pairs: dict[tuple[str, str], Pair] = {}
 
     def pair(self, node1: Any, node2: Any) -> Pair:
-        """Return the entry of two nodes, for this round."""
+        """Return the entry of two nodes, updated to this round."""
         names = (self.name(node1), self.name(node2))
         entry = self.pairs.get(names)
         if entry is None:
@@ -79,21 +79,21 @@ class FusionWatch:
         return entry
 
     def name(self, node: Any) -> str:
-        """Return the node's name, and remember its loops."""
+        """Return the node's name, and record its loops."""
         name: str = node.get_name()
         if name not in self.loops:
             self.loops[name] = tuple(part.get_name() for part in node.get_nodes())
         return name
 
     def refuse(self, pair: Pair, refusal: Refusal, scheduler: Any, nodes: tuple[Any, Any] | None) -> None:
-        """Note that a pair was refused, and why."""
+        """Record that a pair was refused, and why."""
         pair.outcome = REFUSED
-        pair.said = fusion_reasons.formatted(refusal.said, refusal.args) if refusal.said else ""
-        pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.said), refusal.shown
+        pair.message = fusion_reasons.formatted(refusal.message, refusal.args) if refusal.message else ""
+        pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.message), refusal.shown
         pair.where = (
             source_places.place_in_torch(refusal.code, refusal.line) if refusal.code is not None else ""
         )
-        if refusal.said and nodes is not None:
+        if refusal.message and nodes is not None:
             pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
 
 
@@ -101,13 +101,13 @@ WATCH: Slot[FusionWatch] = Slot()
 
 
 def begin(draft: Draft) -> None:
-    """Start observing one phase, if the running torch has the hooks for it."""
+    """Start observing one phase, if this torch has the hooks."""
     if claims.DECISIONS not in draft.recorder.lacking:
         WATCH.put(draft, FusionWatch())
 
 
 def end(draft: Draft, phase: str, groups: Iterable[Node] = ()) -> None:
-    """Keep the decisions of one phase; ``groups`` are the nodes for which code was generated."""
+    """Record the decisions of one phase; ``groups`` are the nodes for which code was generated."""
     watch = WATCH.take(draft)
     if watch is not None and watch.round:
         draft.decisions[phase] = finish(watch, phase, groups)
@@ -124,16 +124,18 @@ def finish(watch: FusionWatch, phase: str, groups: Iterable[Node] = ()) -> tuple
     for (name1, name2), pair in watch.pairs.items():
         if pair.outcome == FUSED:
             together.join((*watch.loops[name1], *watch.loops[name2]))
-    taken = {n for names, pair in watch.pairs.items() if pair.outcome == FUSED for n in names}
+    fused_nodes = {n for names, pair in watch.pairs.items() if pair.outcome == FUSED for n in names}
     decisions = []
     for (name1, name2), pair in watch.pairs.items():
         a, b = watch.loops[name1], watch.loops[name2]
         if pair.reason == "order" and (name2, name1) in watch.pairs:
-            continue  # the right way round has an entry of its own
+            continue  # the pair in the other order has its own entry
         fused = together.same((*a, *b))
-        through = fused and pair.outcome != FUSED
+        through_others = fused and pair.outcome != FUSED
         if pair.outcome == ALLOWED and not fused:
-            pair.reason = "overtaken" if taken & {name1, name2} else "slower" if pair.measured else "unsaid"
+            pair.reason = (
+                "overtaken" if fused_nodes & {name1, name2} else "slower" if pair.measured else "unsaid"
+            )
         decisions.append(
             Decision(
                 phase,
@@ -142,12 +144,12 @@ def finish(watch: FusionWatch, phase: str, groups: Iterable[Node] = ()) -> tuple
                 fused,
                 pair.round,
                 reason=pair.reason,
-                torch_message=pair.said,
+                torch_message=pair.message,
                 evidence=pair.shown,
                 where=pair.where,
                 shared_bytes=pair.shared,
                 score=pair.score,
-                through_others=through,
+                through_others=through_others,
             )
         )
     return tuple(decisions)
@@ -170,14 +172,14 @@ class _FusedSets:
 
 @slot_hook(ROUNDS, WATCH, claims.DECISIONS)
 def fuse_nodes(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-    """Reset the rounds when a scheduler starts to fuse; that of a nested body has rounds of its own."""
+    """Reset the rounds when a scheduler starts to fuse; a nested body's scheduler has its own rounds."""
     watch.round = 0
     return real(scheduler, *args, **kwargs)
 
 
 @slot_hook(ROUND, WATCH, claims.DECISIONS)
 def fuse_nodes_once(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-    """One round of proposing and fusing."""
+    """Count one round of proposing and fusing."""
     watch.round += 1
     watch.within = True
     try:
@@ -190,19 +192,19 @@ def fuse_nodes_once(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, *
 def consider(
     watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Record whether two nodes can be fused. Checks of their members meanwhile are part of the same question."""
-    if not watch.within or watch.asking or node1 is node2:
+    """Record whether two nodes can be fused; nested checks of their members belong to the same decision."""
+    if not watch.within or watch.deciding or node1 is node2:
         return real(scheduler, node1, node2, *args, **kwargs)
-    watch.asking, watch.refusal, watch.shared = True, None, None
+    watch.deciding, watch.refusal, watch.shared = True, None, None
     try:
         allowed = real(scheduler, node1, node2, *args, **kwargs)
     finally:
-        watch.asking = False
+        watch.deciding = False
     pair = watch.pair(node1, node2)
     refusal, watch.refusal = watch.refusal, None
     pair.shared = watch.shared if watch.shared is not None else pair.shared
     if allowed:
-        pair.outcome, pair.reason, pair.said, pair.shown, pair.where = ALLOWED, "", "", "", ""
+        pair.outcome, pair.reason, pair.message, pair.shown, pair.where = ALLOWED, "", "", "", ""
     else:
         if refusal is None:
             refusal = Refusal(*silent_refusal(real, scheduler, node1, node2))
@@ -211,7 +213,7 @@ def consider(
 
 
 def silent_refusal(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[Any, ...]:
-    """Return the parts of a ``Refusal`` for a pair that the scheduler refused without a reason."""
+    """Return the arguments of a ``Refusal`` for a pair that the scheduler refused without a reason."""
     code = getattr(inspect.unwrap(real), "__code__", None)
     reason, shown = fusion_reasons.scheduler_reason(scheduler, node1, node2)
     return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
@@ -219,14 +221,14 @@ def silent_refusal(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[A
 
 @slot_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH, claims.DECISIONS)
 def why_no_fuse(watch: FusionWatch, real: Any, why: Any, reason: str, *args: Any) -> Any:
-    """Keep the reason that Inductor would log."""
+    """Record the reason that Inductor would log."""
     if watch.within:
         caller = torch_frame()
         code, line = (None, 0) if caller is None else (caller.f_code, caller.f_lineno)
         refusal = Refusal("", reason, args, "", code, line)
-        if watch.asking:
+        if watch.deciding:
             watch.refusal = refusal
-        else:  # after it was allowed: a cycle, or too many registers
+        else:  # refused after it was allowed, for a cycle or too many registers
             pair = watch.pairs.get((why.name1, why.name2))
             if pair is not None:
                 watch.refuse(pair, refusal, None, None)
@@ -244,8 +246,8 @@ def keep_shared_data(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Keep the bytes that the two share, as Inductor counts them."""
-    if watch.asking:
+    """Record the bytes that the two nodes share, by Inductor's count."""
+    if watch.deciding:
         try:
             watch.shared = int(shared)
         except (TypeError, ValueError):  # it depends on data
@@ -255,9 +257,9 @@ def keep_shared_data(
 
 @slot_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH, claims.SCORES)
 def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
-    """Keep Inductor's score of a pair that it allows."""
+    """Record Inductor's score of a pair that it allows."""
     score = real(scheduler, node1, node2)
-    # A dataclass keeps its fields in the order of its declaration: vars() saves asking for them, pair after pair.
+    # vars() has a dataclass's fields in order and is faster than dataclasses.fields() for every pair.
     if watch.within and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
         parts = tuple(vars(score).values())
         if all(isinstance(part, int) for part in parts):
@@ -267,7 +269,7 @@ def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any)
 
 @slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH, claims.DECISIONS)
 def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
-    """Keep the result for pairs that are built and timed before they are fused."""
+    """Record the result for pairs that Inductor builds and times before fusing."""
     limit = in_slot(LIMIT)
     if limit is not None and not limit.allows(FUSION, lambda: _described(node1, node2)):
         from torch._inductor.scheduler import FusionResult
@@ -304,14 +306,14 @@ def fuse(
     pair = watch.pair(node1, node2) if watch.within else None
     fused = real(scheduler, node1, node2, *args, **kwargs)
     if pair is not None:
-        pair.outcome, pair.reason, pair.said, pair.shown, pair.where = FUSED, "", "", "", ""
+        pair.outcome, pair.reason, pair.message, pair.shown, pair.where = FUSED, "", "", "", ""
     return fused
 
 
 def _cpp_decision(watch: FusionWatch, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
-    """Find the reason for the C++ backend's decision, which gives none."""
+    """Record the reason for the C++ backend's refusal, derived from the nodes since the backend gives none."""
     allowed = real(backend, node1, node2)
-    if watch.asking and not allowed:
+    if watch.deciding and not allowed:
         code = inspect.unwrap(real).__code__
         reason, shown = fusion_reasons.cpp_reason(node1, node2, vertical=code.co_name == "can_fuse_vertical")
         watch.refusal = Refusal(reason, shown=shown, code=code, line=code.co_firstlineno)

@@ -1,7 +1,7 @@
-"""Reasons for a refused fusion: the meaning of Inductor's words, and what can be proven if it gives none.
+"""Reasons for a refused fusion, from Inductor's message, or proven from the nodes if there is none.
 
-Inductor's words are matched by their beginnings, as in torch's source before sizes are put in. If it gives none, the
-conditions that torch itself checks are read from the two nodes: without a proof the reason stays unexplained.
+Messages are matched by their beginnings, as in torch's source before sizes are inserted. Without a message, torch's own
+conditions are tested on the two nodes; if none proves the refusal, it stays unexplained.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ TORCH_REASONS: tuple[tuple[str, str], ...] = (
     ("invalid sub-parent", "combined reductions"),
     ("consumer is not wholly in the sub-parent", "combined reductions"),
 )
-"""Beginnings of Inductor's words, and our reason for each."""
+"""Beginnings of Inductor's messages, and our reason for each."""
 
 SUBGRAPH_CALLS = ("Conditional", "Switch", "WhileLoop", "InvokeSubgraph")
-"""Inductor's classes that run other graphs: to the scheduler they are calls like those of a library."""
+"""Inductor's classes that run subgraphs, which the scheduler treats as library calls."""
 
 SIZE_REASONS = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
-"""Reasons that depend on the loops of the two nodes."""
+"""Reasons that depend on the loop sizes of the two nodes."""
 
 
 @functools.lru_cache(maxsize=1024)
-def kind(words: str) -> str:
-    """Return the reason for Inductor's words; ``"other"`` if they are not known."""
-    return next((reason for begin, reason in TORCH_REASONS if words.startswith(begin)), "other")
+def kind(message: str) -> str:
+    """Return the reason for Inductor's message; ``"other"`` if the message is unknown."""
+    return next((reason for begin, reason in TORCH_REASONS if message.startswith(begin)), "other")
 
 
 def formatted(reason: str, args: tuple[Any, ...]) -> str:
-    """Return Inductor's words with the sizes put in."""
+    """Return Inductor's message with the sizes inserted."""
     try:
         return reason % args if args else reason
     except (TypeError, ValueError):
@@ -80,7 +80,7 @@ def formatted(reason: str, args: tuple[Any, ...]) -> str:
 
 
 def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
-    """Return a more exact reason if the two nodes prove one, and its figures."""
+    """Return a more exact reason if the two nodes prove one, and its evidence."""
     if reason == "extern" and any(type(n).__name__.startswith("Nop") for n in (node1, node2)):
         reason = "nop"
     elif reason == "extern" and any(
@@ -94,7 +94,7 @@ def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, st
         elif _waits_for_reduction(scheduler, node1, node2):
             reason = "reduction barrier"
         elif reason == "no shared data":
-            # The same buffer, but never the same elements in the same step: else there were data in common.
+            # Both use the buffer but never the same elements in the same step, or data would be shared.
             one, two = (_length(n) for n in (node1, node2))
             reduces = node1.is_reduction() or node2.is_reduction()
             differ = one is not None and two is not None and one != two and not reduces
@@ -112,9 +112,9 @@ def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, st
 
 
 def cpp_reason(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
-    """Return why the C++ backend, which never says, refused: by its own conditions that the nodes fail.
+    """Return the C++ backend's reason, which it never reports: its own condition that the nodes fail.
 
-    ``vertical``: the second reads what the first writes.
+    With ``vertical``, the second node reads what the first writes.
     """
     from torch._inductor import config
 
@@ -147,7 +147,7 @@ def cpp_reason(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
 
 
 def scheduler_reason(scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
-    """Return why the scheduler itself refused without a reason, if that can be proven."""
+    """Return why the scheduler itself refused without a message, if that can be proven."""
     streams = getattr(scheduler, "node_to_stream", None) or {}
     one, two = streams.get(node1), streams.get(node2)
     if one is not None and two is not None and one != two:
@@ -167,7 +167,7 @@ def _both_extents(node1: Any, node2: Any) -> str:
 
 
 def extent(node: Any) -> str:
-    """Return the loops of a node in words: ``512 × 512``, or ``512 reductions over 64``."""
+    """Return the loop sizes of a node as text: ``512 × 512``, or ``512 reductions over 64``."""
     loops = _loops(node)
     if loops is None:
         return "no loop"
@@ -178,7 +178,7 @@ def extent(node: Any) -> str:
 
 
 def _loops(node: Any) -> tuple[Any, Any] | None:
-    """Return the sizes outside and inside of a reduction: tuples for C++, products for the other backends."""
+    """Return the outer and the reduced sizes: tuples for C++, products for other backends; None without a loop."""
     try:
         outer, inner = node.group[1]
     except (AttributeError, TypeError, ValueError):
@@ -187,7 +187,7 @@ def _loops(node: Any) -> tuple[Any, Any] | None:
 
 
 def _length(node: Any) -> Any:
-    """Return how many elements a node iterates over, None if it has no loop."""
+    """Return the number of elements that a node iterates over, None if it has no loop."""
     loops = _loops(node)
     if loops is None:
         return None
@@ -201,31 +201,30 @@ def _sizes(sizes: Any) -> str:
 
 
 def common_buffers(scheduler: Any, node1: Any, node2: Any) -> list[str]:
-    """Return the buffers that both nodes touch: inputs by their names, others by the names of the loops that make
-    them."""
+    """Return the buffers that both nodes access: inputs by their names, others by the loops that compute them."""
     names = {d.name for d in _accesses(node1)}
-    makers: dict[str, None] = {}
+    producers: dict[str, None] = {}
     for dep in _accesses(node2):
         if dep.name in names:
             buffer = scheduler.name_to_buf.get(dep.name)
-            maker = getattr(buffer, "defining_op_name", None)
-            makers[maker() if maker is not None else dep.name] = None
-    return sorted(makers)
+            producer = getattr(buffer, "defining_op_name", None)
+            producers[producer() if producer is not None else dep.name] = None
+    return sorted(producers)
 
 
 def _accesses(node: Any) -> list[Any]:
-    """Return what a node reads and writes, without what it only waits for: a buffer that another still has to read."""
+    """Return a node's reads and writes, without weak dependencies, which only order it after another's reads."""
     return [d for d in node.read_writes.reads_and_writes() if type(d).__name__ != "WeakDep"]
 
 
 def _reads_reduction(node1: Any, node2: Any) -> bool:
-    """Return True if the second reads the result of a reduction in the first."""
+    """Return True if the second node reads the result of a reduction in the first."""
     reduced = {b for part in node1.get_nodes() if part.is_reduction() for b in part.get_buffer_names()}
     return any(d.name in reduced for d in _accesses(node2))
 
 
 def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:
-    """Return True if the mismatch is the result of a reduction: torch's own condition, on those buffers alone."""
+    """Return True if a mismatched access is of a reduction's result, by torch's own condition on that buffer."""
     for part in node1.get_nodes():
         for write in part.read_writes.writes if part.is_reduction() else ():
             for read in node2.unmet_dependencies:
@@ -236,7 +235,7 @@ def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:
 
 
 def _overwrites(scheduler: Any, node1: Any, node2: Any) -> bool:
-    """Return True if one of the two overwrites, or accumulates into, a buffer that the other touches."""
+    """Return True if one node overwrites, or accumulates into, a buffer that the other accesses."""
     needed = {d.name for d in node2.unmet_dependencies}
     if any(w.name in needed and getattr(w, "mode", None) is not None for w in node1.read_writes.writes):
         return True

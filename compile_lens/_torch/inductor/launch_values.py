@@ -1,7 +1,8 @@
-"""Values that each launch of a generated wrapper leaves in memory, beside those of the graph before Inductor's passes.
+"""Values that each launch of a generated wrapper writes, with those of the graph before Inductor's passes.
 
-A line after the last launch that writes a buffer hands the buffer over, where it runs. The graph runs beside it in its
-own types and in float64, only as far as that value needs, so that no side keeps more than what is still to be read.
+A line added after the last launch that writes a buffer passes the buffer to the observer. Then the graph runs in its
+own dtypes and in float64, only as far as that value needs, so that neither run stores more values than are still
+needed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..ground.recorder import Draft
 from ..ground.storage import address
 
 VALUES = "compile_lens_values"
-"""Name in the text of a module."""
+"""Name of the observer in the text of a module."""
 
 NO_FORWARD = "the call of the forward that it belongs to is not known"
 OTHER_SHAPE = "its buffer has another shape or type"
@@ -35,13 +36,13 @@ OTHER_SHAPE = "its buffer has another shape or type"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One value of both sides, valid until its reader returns.
+    """One value, compiled and eager, valid until its reader returns.
 
     Attributes:
-        call: number of the call of the function, from 0.
-        run: number of the run of this code, from 0.
-        node: name in the graph before the passes; ``value`` is the node that computes its numbers.
-        again: computes the eager value once more, with inputs that a function changes, under a mode.
+        call: index of the call of the function.
+        run: index of the run of this code.
+        node: name in the graph before the passes; ``value`` is the node that computes the elements.
+        again: recomputes the eager value, optionally with inputs changed by a function, and under a mode.
     """
 
     compile_id: str
@@ -60,15 +61,15 @@ class Sample:
 
 @dataclasses.dataclass
 class ValueGraph:
-    """The code of one phase.
+    """The code of one phase, and its values.
 
     Attributes:
-        nodes: name in the graph before the passes of each buffer that the text has.
-        lines: the launch that writes a buffer.
-        inputs: names of the arguments of the wrapper, in order.
-        written: positions of the arguments that it writes.
-        lowered: names of the values that the passes left, and that have code.
-        missing: why values were not compared, by name of the node.
+        nodes: node in the graph before the passes, for each buffer of the text.
+        lines: line of the launch that first writes a buffer.
+        inputs: names of the wrapper's arguments, in order.
+        written: positions of the arguments that the wrapper writes.
+        lowered: names of the nodes that remain after the passes.
+        missing: reasons for values that were not compared, by node.
     """
 
     nodes: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -82,8 +83,7 @@ class ValueGraph:
 
 @dataclasses.dataclass
 class OpenCall:
-    """One run of a forward in a call of the function, with the runs of the graph beside it, and the memory of what it
-    returned."""
+    """One run of a graph's code in a call of the function, with its reference runs and the addresses of its results."""
 
     inputs: dict[str, Any]
     own: ReferenceRun
@@ -93,13 +93,13 @@ class OpenCall:
 
 
 class LaunchValues:
-    """Takes the values of all graphs of a program as its wrappers run; ``reader`` gets each of them.
+    """The values of all graphs of a program, each passed to ``reader`` while the wrappers run.
 
-    Code for an absent ``device`` runs on the CPU, and the graph beside it too.
+    Code for an absent ``device`` runs on the CPU, as do its reference runs.
 
     Attributes:
-        references: the graphs before the passes, by compile id.
-        graphs: the code, by compile id and phase.
+        references: graphs before the passes, by compile id.
+        graphs: code by compile id and phase.
     """
 
     def __init__(self, reader: Callable[[Sample], None], device: torch.device | None = None) -> None:
@@ -112,7 +112,7 @@ class LaunchValues:
         self._running: dict[tuple[str, str], OpenCall | None] = {}
 
     def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None:
-        """Keep a copy of the graph before Inductor's passes."""
+        """Copy the graph before Inductor's passes."""
         self.references[compile_id] = ReferenceGraph(
             gm if self._device is None else cpu_execution.graph_on_cpu(gm, self._device)
         )
@@ -137,15 +137,15 @@ class LaunchValues:
         return points.text(f"{draft.id} {code.phase}")
 
     def attach(self, module: Any, compile_id: str, phase: str) -> None:
-        """Let a module that was made of such a text hand its values over."""
+        """Make a module built from instrumented text pass on its values."""
         graph = self.graphs[compile_id, phase]
-        setattr(module, VALUES, self._take)
+        setattr(module, VALUES, self._observe)
         call = module.call
 
         @functools.wraps(call)
         def observed(args: list[Any]) -> Any:
             opened = None
-            with contextlib.suppress(Exception):  # what cannot be compared disturbs no call
+            with contextlib.suppress(Exception):  # a comparison that fails must not affect the call
                 opened = self._begin(compile_id, phase, graph, list(args))
             self._running[compile_id, phase] = opened
             try:
@@ -167,45 +167,48 @@ class LaunchValues:
         reference = self.references.get(compile_id)
         if reference is None:
             return None
-        given = {
+        arguments = {
             name: value.clone() if place in graph.written and isinstance(value, torch.Tensor) else value
             for place, (name, value) in enumerate(zip(graph.inputs, args))
         }
         if phase == "backward":
-            return self._forward_of(compile_id, given, args)
+            return self._forward_of(compile_id, arguments, args)
         phases = [phase] if phase == "inference" else ["forward", "backward"]
-        names = [n for p in phases if (compile_id, p) in self.graphs for n in self._wanted(compile_id, p)]
+        names = [
+            n for p in phases if (compile_id, p) in self.graphs for n in self._compared_nodes(compile_id, p)
+        ]
         wanted = nodes_needed(reference, names)
         opened = OpenCall(
-            given,
+            arguments,
             ReferenceRun(reference, wanted),
             ReferenceRun(reference, wanted.copy(), wide=True),
             max(self._calls() - 1, 0),
         )
-        opened.own.give(given)
-        opened.wide.give(given)
+        opened.own.give(arguments)
+        opened.wide.give(arguments)
         return opened
 
-    def _wanted(self, compile_id: str, phase: str) -> list[str]:
+    def _compared_nodes(self, compile_id: str, phase: str) -> list[str]:
         return list(self.graphs[compile_id, phase].nodes.values())
 
-    def _forward_of(self, compile_id: str, given: dict[str, Any], args: list[Any]) -> OpenCall | None:
-        """Return the call of the forward whose results a backward takes, with the gradients that come in."""
+    def _forward_of(self, compile_id: str, arguments: dict[str, Any], args: list[Any]) -> OpenCall | None:
+        """Return the forward's call whose results a backward takes, with the incoming gradients added; None if
+        unclear."""
         memory = _memory(args)
         calls = self._open.get(compile_id, [])
         common = [len(memory & one.memory) for one in calls]
         best = [one for one, count in zip(calls, common) if count == max(common)]
         if len(best) != 1:
             return None
-        tangents = {name: value for name, value in given.items() if name.startswith("tangents")}
+        tangents = {name: value for name, value in arguments.items() if name.startswith("tangents")}
         opened = best[0]
         opened.inputs |= tangents
         opened.own.give(tangents)
         opened.wide.give(tangents)
         return opened
 
-    def _take(self, graph_name: str, buffers: dict[str, Any]) -> None:
-        with _disable_current_modes():  # AOTAutograd's own mode watches the operators of the first call
+    def _observe(self, graph_name: str, buffers: dict[str, Any]) -> None:
+        with _disable_current_modes():  # AOTAutograd's own mode observes the operators of the first call
             self._read(graph_name, buffers)
 
     def _read(self, graph_name: str, buffers: dict[str, Any]) -> None:
@@ -222,14 +225,14 @@ class LaunchValues:
                 self._compare(compile_id, phase, opened, buffer, compiled)
             except NotRunError as error:
                 graph.missing[value] = str(error)
-            except Exception as error:  # an observer disturbs no call
+            except Exception as error:  # an observer must not affect the call
                 graph.missing[value] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
-        if opened is not None and phase == "forward":  # what is left waits for the backward
-            with contextlib.suppress(Exception):  # they are as good as they are
+        if opened is not None and phase == "forward":  # the remaining values are kept for the backward
+            with contextlib.suppress(Exception):  # packing only saves memory
                 opened.wide.pack(opened.own)
 
     def _compare(self, compile_id: str, phase: str, opened: OpenCall, buffer: str, compiled: Any) -> None:
-        """Hand one value over. It is forgotten before the next is computed."""
+        """Pass one value to the reader; it is freed before the next is computed."""
         graph, reference = self.graphs[compile_id, phase], self.references[compile_id]
         node = graph.nodes[buffer]
         value = reference.value_of(node)
@@ -286,7 +289,7 @@ def _memory(values: Any) -> set[int]:
 def _values_of_buffers(
     draft: Draft, lowering: Any, reference: ReferenceGraph
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """Return for each buffer the node before the passes that has its value, and all nodes that the passes left."""
+    """Return the node before the passes with the value of each buffer, and all nodes that remain after the passes."""
     chain = CHAIN.of(draft)
     if chain is None or chain.current is None:
         return {}, frozenset()
@@ -300,7 +303,7 @@ def _values_of_buffers(
             name = before.value_of_new(name, chain.current.names)
         return name if name in reference.nodes else ""
 
-    left = frozenset(filter(None, (original(node) for node in lowering.module.graph.nodes)))
+    remaining = frozenset(filter(None, (original(node) for node in lowering.module.graph.nodes)))
     nodes: dict[str, str] = {}
     taken: set[str] = set()
     for buffer in lowering.buffers:
@@ -313,11 +316,11 @@ def _values_of_buffers(
         if value and value not in taken:
             taken.add(value)
             nodes[name] = value
-    return nodes, left
+    return nodes, remaining
 
 
 def _keeps_value(lowering: Any, name: str, node: torch.fx.Node) -> bool:
-    """Return True if what last writes a buffer computes its node."""
+    """Return True if the last write of a buffer computes its node."""
     if name not in getattr(lowering, "mutated_buffers", ()):
         return True
     writers = [op for op in lowering.operations if name in op.get_mutation_names()]
@@ -325,11 +328,11 @@ def _keeps_value(lowering: Any, name: str, node: torch.fx.Node) -> bool:
 
 
 class _Points:
-    """The places in a text where buffers have their values: after the last statement that can write them.
+    """The places in a text at which buffers have their final values: after the last statement that can write them.
 
     Attributes:
         ends: the last line of that statement, by buffer.
-        writers: the launch that writes a buffer first.
+        writers: line of the launch that first writes a buffer.
     """
 
     def __init__(self, text: str, nodes: dict[str, str], launch_lines: set[int]) -> None:
@@ -381,7 +384,7 @@ class _Points:
         return self._aliases.get(name, name)
 
     def text(self, graph: str) -> str:
-        """Return the text with a line at each of the places."""
+        """Return the text with an added line at each place."""
         at: dict[int, list[str]] = {}
         for name, end in self.ends.items():
             at.setdefault(end, []).append(name)
@@ -395,7 +398,7 @@ class _Points:
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return statements that run once in each call, in order."""
+    """Return the statements that run once per call, in order."""
     flat: list[ast.stmt] = []
     for statement in body:
         flat += _statements(statement.body) if isinstance(statement, ast.With) else [statement]
@@ -403,7 +406,7 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _source(value: ast.expr) -> str:
-    """Return the buffer of which an expression is a part or a view; ``""`` if it is another value."""
+    """Return the buffer of which an expression is an element or a view; ``""`` for any other value."""
     if isinstance(value, ast.Subscript):
         value = value.value
     if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "reinterpret_tensor" and value.args:

@@ -1,4 +1,4 @@
-"""Alignment of a kernel's text with the lines generated for it, and the purpose of lines without a node."""
+"""Alignment of a kernel's text with its tagged lines, and the purpose of lines without a node."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from ...record.kernel import LINE_FORMS, UNSAID
 
 TaggedText = Sequence[tuple[str, "dict[str, None] | None"]]
-"""Lines of one text, stripped and none of them empty, each with its nodes."""
+"""The non-empty lines of one text, stripped, each with its nodes."""
 
 PLACEHOLDERS = ("KERNEL_NAME", "DESCRIPTIVE_NAME", "{name}", "generated_kernel")
-"""Placeholders in a text until the kernel gets its name."""
+"""Placeholders for the kernel's name in a text."""
 
-# Forms that are structure whoever wrote them, and forms that are structure where no node is known.
+# Patterns of structural lines in any case, and of those that are structural only without a known node.
 STRUCTURE: dict[str, tuple[tuple[str, str], ...]] = {
     "cpp": (
         (r"#pragma omp|int tid = omp_get_thread_num|int max_threads = omp_get", "parallel region"),
@@ -48,9 +48,9 @@ WITHOUT_NODE: dict[str, tuple[tuple[str, str], ...]] = {
     "triton": (
         (r"import |from ", "include"),
         (r"def ", "signature"),
-        # Several kernels in one: which of them a program runs, and which part of it.
+        # Several kernels combined in one: selection of the kernel and of its block.
         (r"(if|elif) |else:|pass$", "branch"),
-        (r"triton_\w+_body_\d+\(", "branch"),  # one of them, where torch gives each a function of its own
+        (r"triton_\w+_body_\d+\(", "branch"),  # one of them, if torch generates a function for each
         (r"(local_)?pid = |([xyz]_)?pid_offset = |(num_)?[xyz]?_?blocks_\d+ = ", "index arithmetic"),
         (r"\w*(numel|BLOCK\w*|NUMEL)\b.* = |\w+: tl\.constexpr", "declaration"),
         (r"\w*mask\w* = ", "mask"),
@@ -64,7 +64,7 @@ WITHOUT_NODE: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 BRACKETS = re.compile(r"[\s{}()\[\];,:]*|'''.*|\)MTL\"?.*")
-"""Blank lines and lone brackets: they say nothing."""
+"""Blank lines and lone brackets, which have no purpose of their own."""
 
 
 def align(
@@ -72,7 +72,7 @@ def align(
 ) -> list[dict[str, None] | None] | None:
     """Return the nodes of each line of a kernel; None if no tagged text contains it.
 
-    A kernel that is launched for two parts of the graph was generated twice: its lines serve both.
+    A kernel launched for two parts of the graph is generated twice, and its lines have the nodes of both.
     """
     places = [i for i, text in enumerate(texts) if text.strip()]
     lines = [texts[i].strip() for i in places]
@@ -88,7 +88,7 @@ def align(
             whole = True
             _add(nodes_by_line, places, [names for _, names in text[start : start + len(lines)]])
     for text in parts if whole else ():
-        # A helper function, written on its own and put into the kernel as text. Other kernels may hold the same.
+        # A helper function, generated separately and inserted as text. Other kernels may have the same one.
         if not all(set(names) <= set(nodes) for _, names in text if names):
             continue
         start = _find([t for t, _ in text], lines)
@@ -100,7 +100,7 @@ def align(
 
 
 def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
-    """Return where ``part`` stands in ``whole``. Lines with a placeholder are equal to any."""
+    """Return the position of ``part`` in ``whole``, or None. Lines with a placeholder match any line."""
     if not part:
         return 0
     first = part[0]
@@ -108,7 +108,7 @@ def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
     for start in range(len(whole) - len(part) + 1):
         here = whole[start]
         if not (here == first or any_first or _has_placeholder(here)):
-            continue  # nearly always
+            continue  # the usual case
         for a, b in zip(part, whole[start : start + len(part)]):
             if not (a == b or _has_placeholder(a) or _has_placeholder(b)):
                 break
@@ -119,7 +119,7 @@ def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
 
 @functools.lru_cache(maxsize=4096)
 def _has_placeholder(line: str) -> bool:
-    """Return True if a line still lacks a name."""
+    """Return True if a line still has a placeholder."""
     return any(p in line for p in PLACEHOLDERS)
 
 
@@ -134,30 +134,31 @@ def _add(
 
 
 def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[str | None]:
-    """Return why each line has no node; ``""`` for one that has (``known``), None for one that says nothing."""
+    """Return the purpose of each line without a node; ``""`` for a line with one (``known``), None for a bracket or
+    blank."""
     always = STRUCTURE[language] if language in STRUCTURE else ()
     otherwise = WITHOUT_NODE[language] if language in WITHOUT_NODE else ()
     includes = tuple([form for form in otherwise[:1] + always if form[1] == "include"])
     head = _head(language, texts)
-    words: list[str | None] = []
+    purposes: list[str | None] = []
     decorated = False
     for number, (text, has) in enumerate(zip(texts, known, strict=True)):
         line = text.strip()
         if language == "triton" and line.startswith(("@", "def ")):
             decorated = line.startswith("@")
         if BRACKETS.fullmatch(line):
-            words.append(None)
+            purposes.append(None)
         elif (number <= head or decorated) and not has:
-            words.append(_first_match(includes, line) or "signature")
+            purposes.append(_first_match(includes, line) or "signature")
         else:
-            words.append(
+            purposes.append(
                 _first_match(always, line) or ("" if has else _first_match(otherwise, line) or UNSAID)
             )
-    return words
+    return purposes
 
 
 def _head(language: str, texts: Sequence[str]) -> int:
-    """Return the last line of a kernel's signature, counted from 0."""
+    """Return the index of the last line of a kernel's signature; -1 if there is none."""
     opens = {"cpp": r'\s*extern "C"', "triton": r"\s*def (?!_triton_helper)", "metal": r"\s*kernel void"}.get(
         language
     )
@@ -171,18 +172,18 @@ def _head(language: str, texts: Sequence[str]) -> int:
 
 
 Forms = tuple[tuple[str, str], ...]
-"""Beginnings of lines, and the purpose of each; the first that fits decides."""
+"""Patterns for the beginnings of lines, and the purpose of each; the first match decides."""
 
 
 @functools.cache
 def _matcher(forms: Forms) -> tuple[re.Pattern[str], dict[str | None, str]]:
-    """Return one expression for all forms, with a group for each, and the word for each group."""
+    """Return one expression with a group for each form, and the purpose for each group."""
     assert all(word in LINE_FORMS for _, word in forms)
     groups = [f"(?P<form{number}>{pattern})" for number, (pattern, _) in enumerate(forms)]
     return re.compile("|".join(groups) or "(?!)"), {f"form{i}": word for i, (_, word) in enumerate(forms)}
 
 
 def _first_match(forms: Forms, line: str) -> str:
-    expression, words = _matcher(forms)
+    expression, purposes = _matcher(forms)
     match = expression.match(line)
-    return words[match.lastgroup] if match else ""
+    return purposes[match.lastgroup] if match else ""

@@ -1,6 +1,6 @@
-"""Memory accesses of a scheduler node of Inductor: the bytes after, by the rule in ``graphs.accesses``.
+"""Memory accesses of Inductor's scheduler nodes in bytes, by the rule in ``graphs.accesses``.
 
-Inductor counts as well, but takes whole buffers for each node that it fused, whatever part of them is read.
+Inductor's own count has whole buffers for each fused node, even if only a part is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..graphs.accesses import Moved
 
 
 def moved(node: Any, lowering: Any) -> Moved:
-    """Return the bytes that a scheduler node reads and writes; None if a size depends on data."""
+    """Return the bytes that a scheduler node reads and writes, each None if a size depends on data."""
     deps = getattr(node, "read_writes", None)
     if deps is None:
         return None, None
@@ -39,13 +39,12 @@ def moved(node: Any, lowering: Any) -> Moved:
     )
     written = list(dict.fromkeys(d for part in parts for d in part.read_writes.writes if d.name in kept))
     adding = [d for d in written if "add" in (getattr(d, "mode", None) or "")]
-    again = _accessed_bytes(adding, "STORE", parts, lowering)
-    return reads + again, _accessed_bytes(written, "STORE", parts, lowering)
+    reads_of_adds = _accessed_bytes(adding, "STORE", parts, lowering)
+    return reads + reads_of_adds, _accessed_bytes(written, "STORE", parts, lowering)
 
 
 def _moved_separately(node: Any, lowering: Any) -> Moved:
-    """Return the bytes of kernels that share a launch (a combo, a foreach): each has programs of its own, which read
-    for themselves."""
+    """Return the bytes of kernels that share a launch (combo, foreach); each reads separately, so they are summed."""
     reads = writes = 0
     for read, written in (moved(part, lowering) for part in node.snodes):
         if read is None or written is None:
@@ -55,7 +54,7 @@ def _moved_separately(node: Any, lowering: Any) -> Moved:
 
 
 def _read(part: Any) -> Iterator[Any]:
-    """Yield the reads of a loop: ranges of buffers, and whole ones that it names; for others it only has to wait."""
+    """Yield the reads of a loop: ranges of buffers, and whole buffers that its body names; others only order it."""
     usage = getattr(getattr(part, "_body", None), "memory_usage", None)
     named = None if usage is None else {entry.buffer_name for entries in usage.values() for entry in entries}
     for dep in part.read_writes.reads:
@@ -65,12 +64,12 @@ def _read(part: Any) -> Iterator[Any]:
 
 
 def _is_needed(node: Any, name: str, parts: list[Any]) -> bool:
-    """Return True if anything outside of the node reads a buffer that it makes."""
+    """Return True if anything outside the node reads a buffer that it computes."""
     return any(user.node not in parts for user in node.scheduler.name_to_buf[name].users)
 
 
 def _accessed_bytes(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) -> int:
-    """Return the bytes of the elements touched, of each buffer no more than it has."""
+    """Return the bytes of the elements accessed, for each buffer at most its size."""
     by_buffer: dict[str, dict[Any, None]] = {}
     for dep in deps:
         by_buffer.setdefault(_data_buffer(dep.name, lowering), {})[dep] = None
@@ -88,16 +87,16 @@ def _accessed_bytes(deps: Iterable[Any], way: str, parts: list[Any], lowering: A
 
 
 def _data_buffer(name: str, lowering: Any) -> str:
-    """Return the buffer that holds the data: the scheduler has a new name for one that was written in place, with the
-    size of the part that was written, or none where a library call wrote it."""
+    """Return the buffer with the data. The scheduler renames a buffer that is written in place; the new one has the
+    size of the part written, or none if a library call wrote it."""
     real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
     return str(real.get(name, name))
 
 
 def _direct_elements(deps: list[Any], whole: int, lowering: Any) -> int:
-    """Return how many elements are touched at places given by the loops' variables."""
+    """Return the number of elements accessed at indices that depend on loop variables only."""
     touched = [_distinct_elements(dep, whole, lowering) for dep in deps]
-    if len(deps) > 1 and max(touched) < whole:  # the same part, looped over in another way, counts once
+    if len(deps) > 1 and max(touched) < whole:  # a part that is accessed in several loop orders counts once
         alike = {_normalized(dep): number for dep, number in zip(deps, touched)}
         touched = list(alike.values())
     return sum(touched)
@@ -108,9 +107,9 @@ def _normalized(dep: Any) -> Any:
 
 
 def _distinct_elements(dep: Any, whole: int, lowering: Any) -> int:
-    """Return how many elements one access touches; windows may overlap."""
+    """Return the number of distinct elements of one access; windows may overlap."""
     sizes = [_number(size, lowering) for size in getattr(dep, "size", ())]
-    if type(dep).__name__ == "MemoryDep":  # as its own ``get_numel``, without sympy's products
+    if type(dep).__name__ == "MemoryDep":  # as ``MemoryDep.get_numel``, without sympy's products
         looped = dep.index.free_symbols
         number = math.prod(size for var, size in zip(dep.var_names, sizes) if var in looped)
     else:
@@ -118,14 +117,14 @@ def _distinct_elements(dep: Any, whole: int, lowering: Any) -> int:
     if number >= whole or len(sizes) < 2:
         return number
     steps = lowering.sizevars.stride_hints(dep.index, dep.var_names)
-    apart = [(size - 1) * abs(step) for size, step in zip(sizes, steps)]
-    # Of an index that is no sum of multiples, the steps say nothing.
+    spans = [(size - 1) * abs(step) for size, step in zip(sizes, steps)]
+    # The steps are meaningless unless the index is linear.
     plain = dep.index.is_polynomial(*dep.var_names)
-    return min(number, 1 + sum(apart)) if plain else number
+    return min(number, 1 + sum(spans)) if plain else number
 
 
 def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]:
-    """For each access of a buffer at places read from others, return how many places it can address."""
+    """Return the number of elements that each access of a buffer at loaded indices can address; empty if unknown."""
     counts: dict[Any, int] = {}
     for part in parts:
         body: Any = getattr(part, "_body", None)
@@ -134,7 +133,7 @@ def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> 
             if sources is None:
                 return []
             variables = {v for e in sources for v in e.free_symbols if v in body.var_ranges}
-            # Two loops that compute an index in one way address the same places.
+            # Two loops that compute an index in the same way address the same elements.
             key = frozenset((v, body.var_ranges[v]) for v in variables), _computed(body, expression)
             if key not in counts:
                 counts[key] = _number(_product(body.var_ranges[v] for v in variables), lowering)
@@ -142,7 +141,7 @@ def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> 
 
 
 def _indices(body: Any, name: str, way: str, lowering: Any) -> list[Any]:
-    """Return the indirect indices by which a loop's body touches a buffer, each once."""
+    """Return the distinct indirect indices with which a loop's body accesses a buffer."""
     expressions: dict[Any, None] = {}
     for kind, entries in getattr(body, "memory_usage", {}).items():
         if kind.name.startswith(way):
@@ -155,7 +154,7 @@ def _indices(body: Any, name: str, way: str, lowering: Any) -> list[Any]:
 
 
 def _sources(body: Any, expression: Any) -> list[Any] | None:
-    """Return an index, and those of every load that it depends on; None if one is not found."""
+    """Return an index and those of all loads that it depends on; None if one is not found."""
     sources: list[Any] = [expression]
     seen: set[Any] = set()
     for each in sources:
@@ -170,7 +169,7 @@ def _sources(body: Any, expression: Any) -> list[Any] | None:
 
 
 def _computed(body: Any, expression: Any) -> Any:
-    """Return an index with each indirect variable renamed by how its value is computed: bodies number them anew."""
+    """Return an index with each indirect variable renamed after its computation, since each body numbers them anew."""
     attributes = vars(body)
     if _FORMULAS not in attributes:
         attributes[_FORMULAS] = _formulas(body)
@@ -180,7 +179,7 @@ def _computed(body: Any, expression: Any) -> Any:
 
 
 _FORMULAS = "compile_lens_formulas"
-"""Attribute of a loop's body with a hash of the computation of each indirect variable, by name."""
+"""Attribute of a loop's body with a hash of each indirect variable's computation, by name."""
 
 
 def _formulas(body: Any) -> dict[str, int]:
@@ -219,7 +218,7 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
     """Return the bytes of a library call: the operator's accesses, or the call's inputs and results."""
     ir_node = node.node
     if ir_node is None or type(ir_node).__name__ == "MultiOutput":
-        return 0, 0  # its call has it
+        return 0, 0  # its call has the bytes
     origin = _origin(ir_node)
     called = getattr(ir_node, "op_overload", None)
     if type(ir_node).__name__ == "UserDefinedTritonKernel" or (
@@ -231,7 +230,7 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
     if getattr(called, "namespace", "") in ("mkl", "mkldnn"):
         return _moved_by_library(ir_node, called, lowering)
     if origin is not None and accesses.in_part(origin.target):
-        # Inductor may add the bias of a convolution in another kernel.
+        # Inductor may add a convolution's bias in another kernel.
         bias = operator_kinds.base_name(origin.target) != "convolution" or len(list(_inputs(ir_node))) > 2
         return accesses.Accesses().moved(origin, bool(ir_node.get_mutation_names()), bias)
     changed = list(ir_node.get_mutation_names())
@@ -247,7 +246,7 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
 
 
 def _moved_by_library(ir_node: Any, called: Any, lowering: Any) -> Moved:
-    """Return the bytes of a call of oneDNN or MKL: its arguments are the inputs, then the constants."""
+    """Return the bytes of a oneDNN or MKL call, whose arguments are its inputs, then its constants."""
     args = [_tensor(item, lowering) for item in _inputs(ir_node)]
     in_place = called._schema.is_mutable
     result = ir_node.outputs[0] if type(ir_node.layout).__name__ == "MultiOutputLayout" else ir_node
@@ -256,8 +255,7 @@ def _moved_by_library(ir_node: Any, called: Any, lowering: Any) -> Moved:
 
 
 def _tensor(ir_node: Any, lowering: Any) -> torch.Tensor:
-    """Return a tensor of this size without memory, or the constant itself: the strides of a packed one stand for
-    nothing."""
+    """Return a meta tensor of this size, or the constant itself, since the strides of a packed one are meaningless."""
     constant: torch.Tensor | None = lowering.constants.get(ir_node.get_name())
     if constant is not None:
         return constant
@@ -266,9 +264,9 @@ def _tensor(ir_node: Any, lowering: Any) -> torch.Tensor:
 
 
 def own_node(ir_node: Any) -> torch.fx.Node | None:
-    """Return the ``origin_node`` of an IR node, if it was made for that: an operator that writes in place, as
-    ``all_reduce_``, returns the buffer of its input, and Inductor then names the operator there. One of several results
-    of a call has the node that takes it out, and the origins of the call."""
+    """Return the ``origin_node`` of an IR node if the IR node was created for it. An in-place operator such as
+    ``all_reduce_`` returns the buffer of its input, whose ``origin_node`` Inductor then replaces. A result of a call
+    with several has its ``getitem`` node, and the origins of the call."""
     own: torch.fx.Node | None = getattr(ir_node, "origin_node", None)
     origins = ir_node.get_origins() if hasattr(ir_node, "get_origins") else ir_node.origins
     made_for = not origins or own in origins or (own is not None and own.target is operator.getitem)
@@ -301,7 +299,7 @@ def _inputs(ir_node: Any) -> Iterator[Any]:
 
 
 def _bytes_read(inputs: Iterable[Any], lowering: Any) -> int:
-    """Return the bytes of the distinct elements that a library call reads, of each buffer no more than it has."""
+    """Return the bytes of the distinct elements that a library call reads, for each buffer at most its size."""
     by_buffer: dict[str, dict[Any, int]] = {}
     for item in inputs:
         try:
@@ -321,7 +319,7 @@ def _bytes_read(inputs: Iterable[Any], lowering: Any) -> int:
 
 
 def _bytes_written(node: Any, origin: torch.fx.Node | None) -> int | None:
-    """Return the bytes of all results of a library call, unused ones too if the operator is known."""
+    """Return the bytes of all results of a library call, including unused ones if the operator is known."""
     if origin is not None:
         return accesses.total(t.nbytes for t in fx_values.tensors(origin))
     used = node.get_read_write_buffer_accesses(include_reads=False, include_writes=True)
@@ -329,8 +327,8 @@ def _bytes_written(node: Any, origin: torch.fx.Node | None) -> int | None:
 
 
 class _Buffer(NamedTuple):
-    """Facts of a buffer: how many elements it has, their size in bytes (0 for what is no tensor), and whether a size
-    of it depends on data. It refers to the buffer itself, to tell it from another one of its name."""
+    """A buffer's number of elements, their size in bytes (0 if it is no tensor), and whether a size depends on data.
+    ``buffer`` tells it from another one of the same name."""
 
     buffer: Any
     elements: int
@@ -339,8 +337,7 @@ class _Buffer(NamedTuple):
 
 
 _BUFFERS = "compile_lens_buffers"
-"""Attribute of a lowering with the facts of its buffers, so that both are freed together if a buffer refers back to
-it."""
+"""Attribute of a lowering with the facts of its buffers, so that reference cycles are freed with it."""
 
 
 def _buffer(lowering: Any, name: str) -> _Buffer:
@@ -363,7 +360,7 @@ def _buffer(lowering: Any, name: str) -> _Buffer:
 
 
 def _size_of(lowering: Any, name: str) -> tuple[int, int]:
-    """Return how many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
+    """Return a buffer's number of elements and their size in bytes; zeros if it is no tensor."""
     facts = _buffer(lowering, name)
     return facts.elements, facts.itemsize
 
@@ -376,12 +373,12 @@ def _is_unbacked(sizes: Iterable[Any]) -> bool:
 
 
 def _product(sizes: Iterable[Any]) -> Any:
-    """Return the product of sizes: of plain numbers if known, which is many times faster than sympy's."""
+    """Return the product of sizes, of plain numbers where possible, which is many times faster than sympy's."""
     return math.prod(int(s) if getattr(s, "is_Integer", False) else s for s in sizes)
 
 
 def _number(expression: Any, lowering: Any) -> int:
-    """Return a size as a number, with the values seen for symbols."""
+    """Return a size as a number, with the example values of symbols."""
     try:
         return int(expression)
     except TypeError:

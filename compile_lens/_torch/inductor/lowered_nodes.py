@@ -1,8 +1,8 @@
 """The result of lowering for each ATen node: inlined into the loops that read it, or realised, and why.
 
-No question is put to torch. Every operation that lowering registers (a loop with a buffer, a library call) is observed
-at its registration: the functions of torch in progress show who wanted it, and torch's last check of the value (is it
-reused, has it too many reads) is repeated, with the figures.
+Every operation that lowering registers (a loop with a buffer, a library call) is observed at its registration, without
+queries to torch. Torch's functions on the stack show who requested it, and torch's last check of the value (reuse,
+number of reads) is repeated with its figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXCEEDED_READS = "torch._inductor.ir:StorageBox.has_exceeded_max_reads"
 
 @dataclasses.dataclass(slots=True)
 class RegisteredOperation:
-    """An operation that lowering registered: its node, and the reason."""
+    """An operation that lowering registered, with its node and the reason."""
 
     name: str
     node: str
@@ -36,22 +36,22 @@ class RegisteredOperation:
 
     @property
     def extern(self) -> bool:
-        """Return True for a library call, or a kernel of which Inductor knows no loop."""
+        """True for a library call, or a kernel without a loop in Inductor's IR."""
         return type(self.operation).__name__ not in ("ComputedBuffer", "ConcatKernel")
 
     @property
     def calls_user_kernel(self) -> bool:
-        """Return True if it launches a Triton kernel that the program has written."""
+        """True if it launches one of the program's own Triton kernels."""
         return type(self.operation).__name__ == "UserDefinedTritonKernel"
 
     @property
     def mutates(self) -> bool:
-        """Return True if it overwrites an existing buffer."""
+        """True if it overwrites an existing buffer."""
         return bool(self.operation.get_mutation_names())
 
 
 class LoweringWatch:
-    """The lowering of one phase. It keeps the values that lowering returned for as long as the phase is compiled."""
+    """The observed lowering of one phase, with the values that lowering returned, during the phase's compile."""
 
     def __init__(self) -> None:
         self.sites = realize_reasons.Sites()
@@ -59,25 +59,25 @@ class LoweringWatch:
         self.operations: dict[str, RegisteredOperation] = {}
         self.values: dict[str, list[Any]] = {}
         self.copies: dict[str, tuple[Any, bool]] = {}
-        self.called: set[str] = set()  # nodes that became a call: what they compute is computed there
+        self.called: set[str] = set()  # nodes that became library calls
 
 
 WATCH: Slot[LoweringWatch] = Slot()
 
 Traced = dict[str, dict[str, None]]
 TRACED: Slot[Traced] = Slot()
-"""The loops with operations of a node in their bodies, by node."""
+"""Names of the loops with operations of a node in their bodies, by node."""
 
 
 def begin(draft: Draft) -> None:
     """Start observing the lowering of one phase."""
     TRACED.put(draft, {})
-    # Also where a reason cannot be observed: which nodes became calls is known by ``REGISTER`` alone.
+    # Needed even if reasons cannot be observed: only ``REGISTER`` shows which nodes became calls.
     WATCH.put(draft, LoweringWatch())
 
 
 def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
-    """Keep the result for each node that computes something; ``loops`` are those of the record."""
+    """Record the result for each node that computes; ``loops`` are those of the record."""
     watch, traced = WATCH.take(draft), TRACED.take(draft)
     graph = draft.graph(f"{phase}.post_grad")
     if watch is not None and watch.operations and graph is not None and loops:
@@ -85,9 +85,9 @@ def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
 
 
 def record(draft: Draft, loop: Any) -> None:
-    """Note the nodes whose operations are in the body of a loop (a node of the scheduler, before fusion).
+    """Record the nodes whose operations are in the body of a loop (a scheduler node before fusion).
 
-    Inductor's own origins of a loop also name what it reads through a view, and does not compute.
+    Inductor's own origins of a loop also include nodes that it only reads through a view.
     """
     traced, watch = TRACED.of(draft), WATCH.of(draft)
     body: Any = getattr(loop, "_body", None)
@@ -102,8 +102,8 @@ def record(draft: Draft, loop: Any) -> None:
 
 
 def _attribute_stores(called: Collection[str], graph: Any) -> None:
-    """Attribute a store that a call asked for to the node whose value is stored: the call computes nothing here, and
-    needs its argument in memory."""
+    """Attribute a store requested by a call to the node whose value is stored: the call only needs its argument in
+    memory."""
     key = line_origins.KEY
     stores = [node for node in graph.nodes if node.op == "call_method" and node.target == "store"]
     aside = {*stores, *(node.args[2] for node in stores)}
@@ -116,14 +116,13 @@ def _attribute_stores(called: Collection[str], graph: Any) -> None:
 
 
 def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
-    """Return loops without origins that only other loops or calls compute, by the operations in their bodies, and with
-    those that their bodies compute (a constant is inlined, also if it has a buffer); a launch of a kernel of the
-    program's as what it is.
+    """Return the loops with corrected origins: without nodes that only other loops or calls compute, and with those
+    whose operations are in their bodies (constants are inlined even if they have a buffer).
 
-    If the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
-    two steps), Inductor gives each the origins of all of them. An argument of a kernel of the program's, or of an
-    operator that writes to it, is stored while that is lowered, and shares its origins. If operations were not
-    observed, a node that several loops share is left out of all.
+    A launch of the program's own kernel has only that origin. If the lowering of one node creates several loops (the
+    copy of a scatter's base, parts of a ``cat``, a reduction in two steps), Inductor gives each the origins of all. An
+    argument of the program's own kernel, or of an operator that writes to it, is stored during the lowering of that,
+    and shares its origins. If operations were not observed, a node that several loops share is omitted from all.
     """
     loops = [_launch(draft, loop) for loop in loops]
     called = {loop.origins[0] for loop in loops if loop.op == "extern" and len(loop.origins) == 1}
@@ -153,7 +152,7 @@ def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
 
 
 def _launch(draft: Draft, loop: Node) -> Node:
-    """Return a launch of a kernel that the program has written with its own origin; any other loop as it is."""
+    """Return a launch of the program's own kernel with only its own origin; any other loop unchanged."""
     watch = WATCH.of(draft)
     own = watch.operations.get(loop.name) if watch is not None and loop.op == "extern" else None
     if own is None or not own.calls_user_kernel or own.node not in loop.origins:
@@ -173,12 +172,12 @@ NOT_OBSERVED = "which of several loops computes it was not observed"
 def finish(
     watch: LoweringWatch, traced: Traced, phase: str, graph: Graph, loops: Sequence[Node]
 ) -> list[Lowered]:
-    """Return an entry for each node of ``graph`` that computes something and is in a loop, in the graph's order."""
+    """Return an entry for each node of ``graph`` that computes and is in a loop, in the graph's order."""
     kinds = {loop.name: loop.op for loop in loops if loop.op != "placeholder"}
     computing: dict[str, list[str]] = {}
     for loop in loops:
         for origin in loop.origins if loop.name in kinds else ():
-            if loop.op == "loop":  # Inductor also attributes to a call the nodes that computed its arguments
+            if loop.op == "loop":  # the origins of a call also include the nodes that compute its arguments
                 computing.setdefault(origin, []).append(loop.name)
     computes = [p + n.name for p, n in _walk(graph) if n.compute and n.op.startswith("call_")]
     written, owner = _values(watch, set(computes))
@@ -189,18 +188,18 @@ def finish(
     results = {p + name for p, n in _walk(graph) if n.op == "output" for name in n.inputs}
     entries = []
     for name in computes:
-        mine = [operation for operation in own.get(name, ()) if operation.name in kinds]
-        computing_loops = traced.get(name, () if mine else computing.get(name, ()))
+        own_operations = [operation for operation in own.get(name, ()) if operation.name in kinds]
+        computing_loops = traced.get(name, () if own_operations else computing.get(name, ()))
         # A copy of another node's value belongs to that node.
         others = {
             copy for copy in watch.copies if owner.get(copy, name) != name == watch.operations[copy].node
         }
-        buffer, parts = _value_and_parts(mine, written.get(name, ()), kinds)
+        buffer, parts = _value_and_parts(own_operations, written.get(name, ()), kinds)
         inside = {operation.name for operation in (buffer, *parts) if operation is not None}
         inside.update(loop for loop in computing_loops if loop not in others)
         if not inside:
-            continue  # it was optimised away, or nothing needs it
-        reason, shown, where = _why(calls, name, buffer or parts[0]) if mine else ("", "", "")
+            continue  # it was optimised away or is unused
+        reason, shown, where = _why(calls, name, buffer or parts[0]) if own_operations else ("", "", "")
         if buffer is not None and name in results and reason != "output":
             shown = f"{shown}; it is also a result of the graph".removeprefix("; ")
         entries.append(
@@ -226,10 +225,10 @@ def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
 
 
 def _values(watch: LoweringWatch, computing: Collection[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return the operations that write the value of each node, and the node to which each such operation belongs.
+    """Return the operations that write the value of each node, and the node that owns each operation.
 
-    A node that returns the value of another (a view) owns nothing. A copy of an expression is the first buffer that
-    the expression gets; a copy that only a view needs belongs to the node that is viewed.
+    A node that returns another's value (a view) owns nothing. A copy of an expression is the expression's first buffer;
+    a copy that only a view needs belongs to the viewed node.
     """
     written: dict[str, list[str]] = {}
     owner: dict[str, str] = {}
@@ -254,7 +253,7 @@ def _values(watch: LoweringWatch, computing: Collection[str]) -> tuple[dict[str,
 
 
 def _operation(box: Any) -> str:
-    """Return the operation that writes a value; ``""`` if it has no buffer, or is an input or a constant."""
+    """Return the name of the operation that writes a value; ``""`` without a buffer, or for an input or constant."""
     data = getattr(box, "data", box) if type(box).__name__ == "StorageBox" else box
     if type(data).__name__ == "MultiOutput":  # one result of a library call
         data = data.inputs[0]
@@ -262,30 +261,30 @@ def _operation(box: Any) -> str:
 
 
 def _value_and_parts(
-    mine: list[RegisteredOperation], written: Collection[str], kinds: dict[str, str]
+    own_operations: list[RegisteredOperation], written: Collection[str], kinds: dict[str, str]
 ) -> tuple[RegisteredOperation | None, list[RegisteredOperation]]:
     """Return the operation that writes a node's value, and those that write parts of it.
 
-    An operation that overwrites comes last: it completes the value.
+    An operation that overwrites is preferred, the last one, since it completes the value.
     """
-    mutating = [operation for operation in mine if operation.mutates]
-    values = [operation for operation in mine if operation.name in written]
-    calls = [operation for operation in mine if operation.extern and kinds[operation.name] != "nop"]
+    mutating = [operation for operation in own_operations if operation.mutates]
+    values = [operation for operation in own_operations if operation.name in written]
+    calls = [operation for operation in own_operations if operation.extern and kinds[operation.name] != "nop"]
     candidates = mutating[-1:] or values[:1] or calls[-1:]
     buffer = candidates[0] if candidates else None
-    rest = [m for m in mine if m is not buffer and (m.name in written or kinds[m.name] != "nop")]
+    rest = [m for m in own_operations if m is not buffer and (m.name in written or kinds[m.name] != "nop")]
     if buffer is None and not rest:
-        return (mine[0] if mine else None), []
+        return (own_operations[0] if own_operations else None), []
     return buffer, rest
 
 
 def _why(calls: Collection[str], node: str, operation: RegisteredOperation) -> tuple[str, str, str]:
-    """Return the reason for an operation, once the results for its readers are known."""
+    """Return reason, evidence and place for an operation, once the results for its readers are known."""
     reason = operation.reason
     if reason.reason != realize_reasons.UNDECIDED:
         return reason.reason, reason.shown, reason.where
-    asking = reason.readers or (operation.node,)
-    others = [n for n in asking if n != node]
+    readers = reason.readers or (operation.node,)
+    others = [n for n in readers if n != node]
     called = [n for n in others if n in calls]
     shown = f"requested by {', '.join(called or others)}" if others else "its own lowering requires it"
     return ("extern" if called else "hint"), shown, reason.where
@@ -293,7 +292,7 @@ def _why(calls: Collection[str], node: str, operation: RegisteredOperation) -> t
 
 @slot_hook(RUN_NODE, WATCH, claims.LOWERING)
 def keep_value(watch: LoweringWatch, real: Any, lowering: Any, node: Any) -> Any:
-    """Keep the value of a lowered node: still an expression, or with a buffer already."""
+    """Record the value of a lowered node, an expression or a buffer."""
     result = real(lowering, node)
     if node.op == "call_function":
         boxes = [_unwrapped(value) for value in (result if isinstance(result, (list, tuple)) else (result,))]
@@ -302,7 +301,7 @@ def keep_value(watch: LoweringWatch, real: Any, lowering: Any, node: Any) -> Any
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return the storage under the views of a value."""
+    """Return the storage beneath the views of a value."""
     while type(value).__name__ != "StorageBox" and not hasattr(value, "operation_name"):
         inner = getattr(value, "data", None)
         if inner is None:
@@ -313,7 +312,7 @@ def _unwrapped(value: Any) -> Any:
 
 @slot_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH, claims.LOWERING)
 def keep_copy(watch: LoweringWatch, real: Any, value: Any) -> Any:
-    """Keep a copy into another layout: if the value is still an expression, the copy is where it is computed."""
+    """Record a copy into another layout; if the value is still an expression, the copy computes it."""
     box = _unwrapped(value)
     expression = not hasattr(getattr(box, "data", box), "layout")
     copy = real(value)
@@ -325,26 +324,26 @@ def keep_copy(watch: LoweringWatch, real: Any, value: Any) -> Any:
 
 @slot_hook(REALIZE_ON_REUSE, WATCH, claims.LOWERING)
 def keep_reuse(watch: LoweringWatch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep Inductor's check whether a value that is read more than once should be realised."""
-    answer = real(box, users, *args, **kwargs)
-    if answer:
+    """Record Inductor's decision to realise a value that is read more than once."""
+    realise = real(box, users, *args, **kwargs)
+    if realise:
         watch.queries.reused, watch.queries.users = box.data, users
         watch.queries.by_nodes = kwargs.get("graph_reuse", True)
-    return answer
+    return realise
 
 
 @slot_hook(EXCEEDED_READS, WATCH, claims.LOWERING)
 def keep_excess(watch: LoweringWatch, real: Any, box: Any) -> Any:
-    """Keep Inductor's check whether the expression of a value has grown too large."""
-    answer = real(box)
-    if answer:
+    """Record Inductor's decision that the expression of a value has grown too large."""
+    realise = real(box)
+    if realise:
         watch.queries.exceeded = box.data
-    return answer
+    return realise
 
 
 @slot_hook(REGISTER, WATCH, *line_origins.ANNOUNCED)
 def register_operation(watch: LoweringWatch, real: Any, lowering: Any, operation: Any) -> Any:
-    """Record a registered operation: a value has a buffer from now on."""
+    """Record a registered operation, with which a value gets a buffer."""
     name = real(lowering, operation)
     current = getattr(lowering, "current_node", None)
     prefix = scheduler_nodes.prefix(lowering)

@@ -1,6 +1,6 @@
-"""Inductor: the lowered graph, its loops before fusion, its groups after, and the generated code.
+"""Inductor's stages: the lowered graph, its loops before fusion, its groups after, and the generated code.
 
-With *code only* the module that Inductor generated is kept as text and never imported: nothing is built.
+In a code-only capture the generated module is kept as text and never imported, and nothing is built.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BEFORE_FUSION = hook_points.declare("torch._inductor.config:_pre_fusion_custom_p
 
 @dataclasses.dataclass
 class StageNodes:
-    """Scheduler nodes of the record, in order, with the lines of the stage's text."""
+    """The recorded nodes of a stage in order, with the lines of its text."""
 
     nodes: list[Node] = dataclasses.field(default_factory=list)
     lines: list[str] = dataclasses.field(default_factory=list)
@@ -57,14 +57,14 @@ class StageNodes:
 
 @dataclasses.dataclass
 class Lowering:
-    """The stages of one phase so far.
+    """The stages of one phase recorded so far.
 
     Attributes:
-        lineage: follows the graph that is lowered.
-        order: position of each node in that graph, after the post-grad passes.
-        known: the loops that were recorded, by name.
-        kernels: name of each generated kernel and of its loops, in the order of the text.
-        static: positions of inputs whose address stays the same, by torch's account.
+        lineage: the lineage of the graph being lowered.
+        order: position of each node in that graph after the post-grad passes.
+        known: the recorded loops by name.
+        kernels: names of each generated kernel and its loops, in the order of the text.
+        static: positions of inputs whose address is fixed, as torch reports them.
     """
 
     draft: Draft
@@ -90,49 +90,55 @@ def begin(draft: Draft, phase: str, lineage: Lineage, static: Sequence[int]) -> 
 
 
 def end(draft: Draft, phase: str) -> None:
-    """Finish the recording of one phase: loops and groups become graphs."""
-    lowered = LOWERING.take(draft)
-    loops, groups = (lowered.loops, lowered.groups) if lowered is not None else (StageNodes(), StageNodes())
+    """Finish recording one phase: turn loops and groups into graphs."""
+    stages = LOWERING.take(draft)
+    loops, groups = (stages.loops, stages.groups) if stages is not None else (StageNodes(), StageNodes())
     line_origins.end(draft)
     fusion.end(draft, phase, groups.nodes)
     lowered_nodes.end(draft, phase, loops.nodes)
-    for stage, seen, before in (("loops", loops, f"{phase}.post_grad"), ("groups", groups, f"{phase}.loops")):
-        if seen.nodes:
-            draft.put(Graph(stage, phase, before, tuple(seen.nodes), "\n".join(seen.lines)))
+    for stage, nodes, before in (
+        ("loops", loops, f"{phase}.post_grad"),
+        ("groups", groups, f"{phase}.loops"),
+    ):
+        if nodes.nodes:
+            draft.put(Graph(stage, phase, before, tuple(nodes.nodes), "\n".join(nodes.lines)))
 
 
 @slot_hook(RUN, LOWERING, claims.POST_GRAD)
-def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the graph after the post-grad passes, as lowering starts. Bodies of ``cond`` lower in their own run."""
+def run(stages: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the graph after the post-grad passes when lowering starts; bodies of ``cond`` are lowered in nested
+    runs."""
     if scheduler_nodes.prefix(lowering):
         return real(lowering, *args, **kwargs)
-    draft = seen.draft
+    draft = stages.draft
     gm = lowering.module
     passes.end(draft, gm)
     draft.put(
-        fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=seen.lineage.origins)
+        fx.convert(
+            gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=stages.lineage.origins
+        )
     )
-    seen.order = {n.name: i for i, n in enumerate(gm.graph.nodes)}
+    stages.order = {n.name: i for i, n in enumerate(gm.graph.nodes)}
     draft.lap(f"{draft.phase}.post_grad")
     draft.current_stage = f"{draft.phase}.loops"
     return real(lowering, *args, **kwargs)
 
 
 def before_fusion(users_pass: Any) -> Any:
-    """Return a value for Inductor's ``_pre_fusion_custom_pass`` that records the loops; the user's own still runs."""
+    """Return a value for Inductor's ``_pre_fusion_custom_pass`` that records the loops and runs the user's own pass."""
 
     def record(nodes: list[Any]) -> list[Any]:
         if users_pass is not None:
             nodes = users_pass(nodes)
-        seen = in_slot(LOWERING)
-        if seen is None:
+        stages = in_slot(LOWERING)
+        if stages is None:
             return nodes
         try:
-            _record_loops(seen, nodes)
+            _record_loops(stages, nodes)
         except Exception as error:
             failed(BEFORE_FUSION, error)
-            seen.loops = StageNodes()
-        draft = seen.draft
+            stages.loops = StageNodes()
+        draft = stages.draft
         draft.lap(f"{draft.phase}.loops")
         draft.current_stage = f"{draft.phase}.groups"
         return nodes
@@ -140,34 +146,34 @@ def before_fusion(users_pass: Any) -> Any:
     return record
 
 
-def _record_loops(seen: Lowering, nodes: list[Any]) -> None:
-    draft, loops = seen.draft, seen.loops
+def _record_loops(stages: Lowering, nodes: list[Any]) -> None:
+    draft, loops = stages.draft, stages.loops
     lowering = _graph_in_progress()
     loops.nodes += scheduler_nodes.inputs(lowering, loops.nodes)
     makers = scheduler_nodes.makers(nodes)
     parts = [part for node in nodes for part in scheduler_nodes.parts(node)]
     for part in parts:
         lowered_nodes.record(draft, part)
-    recorded = [scheduler_nodes.loop(part, makers, lowering, seen.order) for part in parts]
+    recorded = [scheduler_nodes.loop(part, makers, lowering, stages.order) for part in parts]
     for part, loop in zip(parts, lowered_nodes.without_foreign_origins(draft, recorded)):
         loops.nodes.append(loop)
-        seen.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
+        stages.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
         loops.lines.append(scheduler_nodes.describe(loop, part))
 
 
 @slot_hook(CODEGEN, LOWERING, claims.GROUPS)
-def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the scheduler's nodes after fusion, as codegen starts."""
-    draft, groups = seen.draft, seen.groups
+def codegen(stages: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the scheduler's nodes after fusion when codegen starts."""
+    draft, groups = stages.draft, stages.groups
     lowering = _graph_in_progress()
     groups.nodes += scheduler_nodes.inputs(lowering, groups.nodes)
     makers = scheduler_nodes.makers(scheduler.nodes)
     for node in scheduler.nodes:
-        group = scheduler_nodes.group(node, makers, lowering, seen.known)
+        group = scheduler_nodes.group(node, makers, lowering, stages.known)
         groups.nodes.append(group)
         groups.lines.append(scheduler_nodes.summary(group))
-    if not scheduler_nodes.prefix(lowering):  # a branch's body is either part of the recording or not
-        cuda_graph = cuda_graphs.recordable_parts(draft.phase, scheduler, lowering, seen.static)
+    if not scheduler_nodes.prefix(lowering):  # a branch's body belongs to the outer graph's partitions
+        cuda_graph = cuda_graphs.recordable_parts(draft.phase, scheduler, lowering, stages.static)
         draft.cuda_graphs += [cuda_graph] if cuda_graph is not None else []
     draft.lap(f"{draft.phase}.groups")
     draft.current_stage = f"{draft.phase}.code"
@@ -178,12 +184,12 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
 
 
 def _kernel_origins(
-    seen: Lowering, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any
+    stages: Lowering, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any
 ) -> Any:
     if kernel_name:
         nodes = schedule if isinstance(schedule, (list, tuple)) else [schedule]
         names = [n for node in nodes for n in _operations(node)]
-        seen.kernels.append((str(kernel_name), tuple(dict.fromkeys(names))))
+        stages.kernels.append((str(kernel_name), tuple(dict.fromkeys(names))))
     return real(schedule, kernel_name, *args, **kwargs)
 
 
@@ -194,16 +200,16 @@ for _path in KERNEL_ORIGINS:
 @slot_hook(
     "torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING, claims.KERNELS, claims.REFUSALS
 )
-def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record a generated library call. For some (scatters) Inductor does not report the node that it runs."""
-    targets.check_library_call(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
-    count = len(seen.kernels)
+def extern_call(stages: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record a generated library call; for some (scatters) Inductor does not report the node."""
+    targets.check_library_call(stages.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
+    count = len(stages.kernels)
     result = real(scheduler, node, *args, **kwargs)
-    if len(seen.kernels) == count and not _graph_in_progress().cpp_wrapper:
+    if len(stages.kernels) == count and not _graph_in_progress().cpp_wrapper:
         called = _kernel_for_call(node.node) or getattr(node.node, "op_overload", None)
         called = called or getattr(node.node, "python_kernel_name", None)
         if called:
-            seen.kernels.append((str(called), tuple(_operations(node))))
+            stages.kernels.append((str(called), tuple(_operations(node))))
     return result
 
 
@@ -211,21 +217,21 @@ def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any
     "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction", LOWERING, claims.KERNELS
 )
 def mix_order_reduction(
-    seen: Lowering, real: Any, scheduling: Any, rows: Any, columns: Any, *args: Any, **kwargs: Any
+    stages: Lowering, real: Any, scheduling: Any, rows: Any, columns: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Record a kernel that reduces rows and columns at once, and the library calls that reduce what its blocks left.
+    """Record a kernel that reduces rows and columns at once, and the library calls that combine its partial results.
 
-    Inductor reports neither of them (the gradients of a normalisation's weights are such).
+    Inductor reports neither of them. Gradients of a normalisation's weights are an example.
     """
     wrapper = _graph_in_progress().wrapper_code
-    first, count = len(wrapper.lines), len(seen.kernels)
+    first, count = len(wrapper.lines), len(stages.kernels)
     loops = dict.fromkeys([*_operations(rows), *_operations(columns)])
     result = real(scheduling, rows, columns, *args, **kwargs)
     lines = wrapper.lines[first:]
     name = next((n for line in lines if (n := getattr(line, "kernel_name", ""))), "")
     if not name:
         return result
-    others = {loop for _, members in seen.kernels[count:] for loop in members}
+    others = {loop for _, members in stages.kernels[count:] for loop in members}
     launched = [(str(name), tuple(loop for loop in loops if loop not in others))]
     for line in lines:
         buffer = re.match(r"\w+", line) if isinstance(line, str) else None
@@ -233,19 +239,20 @@ def mix_order_reduction(
         if written:
             writers = (written.defining_op_name(),)
             launched += [(call, writers) for call in code_text.library_calls(line)]
-    seen.kernels[count:count] = launched
+    stages.kernels[count:count] = launched
     return result
 
 
 def _kernel_for_call(node: Any) -> str | None:
-    """Return the name of the kernel generated for what is otherwise a library call (Metal's FlexAttention)."""
+    """Return the name of the kernel generated for a node that the scheduler treats as a library call (Metal's
+    FlexAttention)."""
     source = getattr(node, "shader_source", None)
     name = getattr(_graph_in_progress().wrapper_code, "src_to_kernel", {}).get(source) if source else None
     return None if name is None else str(name)
 
 
 def _operations(node: Any) -> list[str]:
-    """Return names of the loops of an entry in a kernel's schedule (which also holds markers)."""
+    """Return the names of the loops of an entry in a kernel's schedule, which also has markers."""
     if hasattr(node, "get_nodes"):
         return [part.get_name() for part in node.get_nodes()]
     if hasattr(node, "get_operation_name"):
@@ -254,18 +261,18 @@ def _operations(node: Any) -> list[str]:
 
 
 @slot_hook(MODULE, LOWERING, claims.CODE)
-def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the generated wrapper module, and stop here unless it is to be built."""
-    draft, wanted = seen.draft, seen.draft.recorder.spec
+def module(stages: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the generated wrapper module, and stop unless it is to be built."""
+    draft, spec = stages.draft, stages.draft.recorder.spec
     written = None
     try:
-        written = _record_code(seen, lowering, wrapper_code.value)
+        written = _record_code(stages, lowering, wrapper_code.value)
     except Exception as error:
         failed(MODULE, error)
-    probe = wanted.launch_probe if written is not None else None
+    probe = spec.launch_probe if written is not None else None
     if probe is not None and written is not None:
         wrapper_code.value = probe.instrumented(wrapper_code.value, written, draft, lowering)
-    if wanted.build:
+    if spec.build:
         result = real(lowering, wrapper_code, *args, **kwargs)
         if probe is not None:
             probe.attach(result, draft.id, draft.phase)
@@ -274,21 +281,23 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
             draft.put(dataclasses.replace(written, kernels=kernels))
         draft.lap(f"{draft.phase}.build")
         return result
-    if wanted.interpret is not None:
+    if spec.interpret is not None:
         with passing():
-            generated = wanted.interpret(wrapper_code.value, lowering)
+            generated = spec.interpret(wrapper_code.value, lowering)
             if probe is not None:
                 probe.attach(generated, draft.id, draft.phase)
         return _importable(lowering, generated)
     return _not_built(lowering)
 
 
-def _record_code(seen: Lowering, lowering: Any, text: str) -> Code:
-    draft, phase = seen.draft, seen.draft.phase
+def _record_code(stages: Lowering, lowering: Any, text: str) -> Code:
+    draft, phase = stages.draft, stages.draft.phase
     text = code_text.repeatable(text, list(draft.recorder.drafts.values()).index(draft))
     tree = code_text.syntax_of(text)
-    launched = [] if claims.KERNELS in draft.recorder.lacking else seen.kernels
-    kernels, flow, note = code_text.kernels(text, phase, launched, seen.groups.nodes, seen.loops.nodes, tree)
+    launched = [] if claims.KERNELS in draft.recorder.lacking else stages.kernels
+    kernels, flow, note = code_text.kernels(
+        text, phase, launched, stages.groups.nodes, stages.loops.nodes, tree
+    )
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.spec.build else "generated only"
@@ -305,11 +314,11 @@ def _record_code(seen: Lowering, lowering: Any, text: str) -> Code:
 
 
 class Stopped(BaseException):
-    """Raised before code is generated that could not be kept from being built."""
+    """Raised to stop before codegen if torch's build of the code could not be prevented."""
 
 
 def not_built(*args: Any) -> Any:
-    """Stand for the compiled code of a graph of which none was built."""
+    """Raise RuntimeError; replaces the compiled code of a graph for which none was built."""
     raise RuntimeError("the generated code was not built")
 
 
@@ -329,7 +338,7 @@ def _not_built(lowering: Any) -> Any:
 
 
 def _importable(lowering: Any, generated: Any) -> Any:
-    """Point Inductor to our file as the module that it believes to have imported: it reads that file."""
+    """Return the module, and set our file as its path in Inductor, which reads the file."""
     from ..code import unbuilt_module
 
     lowering.cache_key = "compile_lens"
@@ -354,21 +363,22 @@ DTYPE_RULES = "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__in
 
 
 def cached_dtype_rules(real: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Set up torch's rules for result types only if they are not, or if one was added since.
+    """Return an ``__init__`` that sets up torch's rules for result dtypes only the first time, or if one was added
+    since.
 
-    There is one object that has them, but Python initialises it each time that it is requested: thousands of times in
-    a compile, a twentieth of its time. Torch 2.15 does so only if a rule was added since; here it is the same.
+    The handler is a singleton, but Python runs its ``__init__`` at each request, thousands of times in a compile, which
+    takes a twentieth of its time. Torch 2.15 itself skips it if no rule was added.
     """
     from torch._inductor.utils import op_dtype_propagation_rules as rules
 
-    done: list[Any] = []
+    initialised: list[Any] = []
 
     def init(handler: Any) -> None:
         if current() is not None:
-            now = [handler, *rules.values()]  # of two lists, what is the very same is not looked into
-            if now == done:
+            now = [handler, *rules.values()]  # list equality compares identical elements by identity only
+            if now == initialised:
                 return
-            done[:] = now
+            initialised[:] = now
         real(handler)
 
     return init

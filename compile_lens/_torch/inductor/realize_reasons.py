@@ -1,7 +1,7 @@
-"""The reason why a value gets a buffer, from the functions of torch that are in progress.
+"""The reason why a value gets a buffer, from torch's functions on the stack.
 
-Functions are identified by their code, not by name: two classes have a ``realize_into``. The limits are read from the
-settings in force at that moment, and the figures from the expression itself.
+Functions are identified by their code, not by name: two classes have a ``realize_into``. Limits come from the settings
+at that moment, figures from the expression itself.
 """
 
 from __future__ import annotations
@@ -29,25 +29,24 @@ SITES = {
     "torch._inductor.ir:ExternKernel.require_stride_order": "strides",
     "torch._inductor.ir:ExternKernel.require_exact_strides": "strides",
 }
-"""Functions that give the reason if they are in progress; the innermost one decides."""
+"""Reason for each of torch's functions if it is on the stack; the innermost one decides."""
 for _path in SITES:
     hook_points.declare(_path, claims.LOWERING)
 
 UNDECIDED = "asked"
-"""Not a reason yet: the lowering of some operator wants the value in memory. The result for that operator decides."""
+"""Preliminary reason: the lowering of some operator needs the value in memory, and that operator's result decides."""
 
-_THROUGH = ("realize", "realize_hint", "realize_input", "copy_input")
-"""Functions that only pass on what their caller wants."""
+_PASSING_FUNCTIONS = ("realize", "realize_hint", "realize_input", "copy_input")
+"""Functions that only pass on their caller's request."""
 
 _OUR_FOLDER = str(Path(__file__).parents[2]) + os.sep
-_LAST_RESORT = 100
-"""Operations beyond which torch realises any value, so that its own recursion stays shallow: the number is in
-``GraphLowering.run_node``."""
+_MAX_OPERATIONS = 100
+"""Number of operations beyond which ``GraphLowering.run_node`` realises any value, to limit torch's recursion."""
 
 
 @dataclasses.dataclass(slots=True)
 class Reason:
-    """The reason why an operation was registered. ``readers``: nodes that want it in memory."""
+    """The reason why an operation was registered; ``readers`` are the nodes that need it in memory."""
 
     reason: str
     shown: str = ""
@@ -57,7 +56,7 @@ class Reason:
 
 @dataclasses.dataclass(slots=True)
 class Queries:
-    """Expressions that torch last decided to realise, and the number of readers behind that."""
+    """Expressions that torch last decided to realise, and the number of readers that it counted."""
 
     reused: Any = None
     users: Any = 0
@@ -88,8 +87,8 @@ def _code(function: Any) -> types.CodeType | None:
 
 
 def _operations_named(path: str) -> frozenset[str]:
-    """Return the names in a function's code. Torch's function names the operations that are too heavy to be computed
-    again, which differ between versions."""
+    """Return the identifiers among a function's constants: torch's function names the operations too expensive to
+    recompute, which differ between versions."""
     place = hook_points.find(path)
     code = _code(getattr(*place)) if place is not None else None
     names: list[Any] = list(code.co_consts[1:]) if code is not None else []
@@ -100,7 +99,7 @@ def _operations_named(path: str) -> frozenset[str]:
 
 @dataclasses.dataclass(slots=True)
 class _Stack:
-    """The innermost function that gives the reason, the frames between it and the registration, and the place."""
+    """The innermost function that gives the reason, facts about the frames up to the registration, and the place."""
 
     site: str = ""
     hinted: bool = False
@@ -110,7 +109,7 @@ class _Stack:
 
 
 def reason_for(sites: Sites, queries: Queries, operation: Any, node: Any, prefix: str) -> Reason:
-    """Return why ``operation`` is being registered, while ``node`` is lowered."""
+    """Return why ``operation`` is registered during the lowering of ``node``."""
     if type(operation).__name__ == "ConcatKernel":
         return Reason("concat")
     data = getattr(operation, "data", None)
@@ -128,7 +127,7 @@ def _read_stack(sites: Sites) -> _Stack:
         code = frame.f_code
         if not code.co_filename.startswith(_OUR_FOLDER):
             site = sites.reasons.get(code, "")
-            through = code.co_name in _THROUGH or code.co_name.startswith("<")
+            through = code.co_name in _PASSING_FUNCTIONS or code.co_name.startswith("<")
             if not stack.where and not through and site != "strides":
                 stack.where = source_places.place_in_torch(code, frame.f_lineno)
             if site == "asks":
@@ -176,23 +175,23 @@ def _reason(
         return "layout", "", ()
     if result:
         return "output", "", ()
-    if data.has_large_inner_fn(threshold=_LAST_RESORT):
+    if data.has_large_inner_fn(threshold=_MAX_OPERATIONS):
         count = data.inner_fn_opcount().num_ops
         limit, name = _limit("opcount", data)
-        named = name if limit >= _LAST_RESORT else f"GraphLowering.run_node; {name} can only raise it"
-        return "many operations", f"{count} operations, limit {max(limit, _LAST_RESORT)} ({named})", ()
+        named = name if limit >= _MAX_OPERATIONS else f"GraphLowering.run_node; {name} can only raise it"
+        return "many operations", f"{count} operations, limit {max(limit, _MAX_OPERATIONS)} ({named})", ()
     return "other", "", ()
 
 
 def _readers_needing_memory(node: Any, prefix: str) -> tuple[str, ...]:
-    """Return the readers that need their inputs in memory, as torch knows."""
+    """Return the readers that need their inputs in memory, by torch's own table."""
     from torch._inductor.lowering import needs_realized_inputs
 
     return tuple(prefix + user.name for user in node.users if user.target in needs_realized_inputs)
 
 
 def _reuse_reason(sites: Sites, queries: Queries, data: Any, node: Any) -> tuple[str, str]:
-    """Return why a value that is read more than once is realised: torch's conditions that hold."""
+    """Return why a value that is read more than once is realised: the conditions of torch's that are met."""
     if queries.reused is not data:
         return "other", ""
     counted = data.inner_fn_opcount()
@@ -221,7 +220,7 @@ def _reuse_reason(sites: Sites, queries: Queries, data: Any, node: Any) -> tuple
 
 
 def _excess_reason(data: Any) -> tuple[str, str]:
-    """Return why an expression that has grown is realised: torch's conditions that hold."""
+    """Return why a large expression is realised: the conditions of torch's that are met."""
     counted = data.inner_fn_opcount()
     reads, most = len(counted.read_buffers), _limit("acc_reads", data)
     ops, limit = counted.num_ops, _limit("opcount", data)
@@ -237,7 +236,7 @@ def _excess_reason(data: Any) -> tuple[str, str]:
 
 
 def _limit(what: str, data: Any) -> tuple[int, str]:
-    """Return a limit in force, and the name of the setting: the user's, or the default for the device."""
+    """Return the limit in force and the name of its setting, the user's or the device's default."""
     config = _config()
     name = f"realize_{what}_threshold"
     value = getattr(config, name)

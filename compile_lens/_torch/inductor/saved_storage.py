@@ -1,7 +1,7 @@
-"""The memory in which a lowered forward returns the values that it saves for the backward.
+"""The memory of the values that a lowered forward saves for the backward.
 
-The partitioner's graph has the saved values; lowering decides the memory of each. If it turns convolutions to channels
-last it saves copies of their inputs, and of a copy that it does not make it saves the input.
+The partitioner chooses the values; lowering decides their memory. If it converts convolutions to channels last, it
+saves copies of their inputs; if it elides a copy, it saves the copy's input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ground.recorder import Draft
 
 
 def reconcile(draft: Draft, lowering: Any) -> None:
-    """Give the values saved by ``draft``'s forward the memory in which the lowered graph returns them."""
+    """Update the saved values of ``draft``'s forward with the memory in which the lowered graph returns them."""
     returned = FORWARD_RESULTS.take(draft)
     if returned is None:
         return
@@ -25,7 +25,7 @@ def reconcile(draft: Draft, lowering: Any) -> None:
     try:
         storage = _storage_of_saved(lowering, returned.names, returned.results)
         chosen = tuple(_with_storage(kept, storage) for kept in partition.saved)
-    except Exception:  # internals of torch that differ lose where it lies, and not that it is kept
+    except Exception:  # if torch's internals differ, only the memory is unknown, not what is saved
         chosen = tuple(without_storage(kept) for kept in partition.saved)
     default = partition.default and _by_default(
         partition.default, partition.saved, chosen, {*lowering.graph_inputs}
@@ -34,7 +34,7 @@ def reconcile(draft: Draft, lowering: Any) -> None:
 
 
 def _with_storage(kept: SavedTensor, storage: dict[str, tuple[int | None, str]]) -> SavedTensor:
-    if kept.nbytes == 0 or kept.node not in storage:  # a number, or what is no tensor
+    if kept.nbytes == 0 or kept.node not in storage:  # a number, or another value that is no tensor
         return kept
     nbytes, shares = storage[kept.node]
     return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, alias_of=shares)
@@ -46,9 +46,9 @@ def _by_default(
     chosen: tuple[SavedTensor, ...],
     inputs: set[str],
 ) -> tuple[SavedTensor, ...]:
-    """Return the values that the default partitioner saves, in the memory of the same values in the lowered graph.
+    """Return the values that the default partitioner saves, with the memory of the same values in the lowered graph.
 
-    If that saves copies of inputs, it is not known whether it would of one that it does not save.
+    If the lowered graph saves copies of inputs, it is unknown whether it would copy an input that it does not save.
     """
     placed = {kept.node: kept for kept in chosen}
     copies = any(was.alias_of and not now.alias_of for was, now in zip(before, chosen))
@@ -63,13 +63,13 @@ def _by_default(
 
 
 def _storage_of_saved(lowering: Any, names: Sequence[str], results: int) -> dict[str, tuple[int | None, str]]:
-    """For each saved value return the bytes of its memory, and the owner: ``""`` if it is its own."""
+    """Return the bytes of each saved value, and the owner of its memory, ``""`` for the value itself."""
     tokens = _effect_tokens(lowering.module.graph)
     results -= tokens
     outputs = [*zip(names[tokens:], lowering.graph_outputs, strict=True)]
     within = buffer_lifetimes.shared(lowering.module.graph)
     owners = {name: within.get(name, name) for name in lowering.graph_inputs}
-    owners |= {name: name for name in lowering.constants}  # the module holds them
+    owners |= {name: name for name in lowering.constants}  # the module keeps them alive
     for name, output in outputs[:results]:
         owners.setdefault(_owner(lowering, output), name)
     storage: dict[str, tuple[int | None, str]] = {}
@@ -83,14 +83,14 @@ def _storage_of_saved(lowering: Any, names: Sequence[str], results: int) -> dict
 
 
 def _effect_tokens(graph: Any) -> int:
-    """Return how many tokens of effects (of a check that raises) the partitioner's graph returns before its results:
-    the lowered graph consumes them."""
+    """Return the number of effect tokens (of checks that raise) that the partitioner's graph returns before its
+    results; the lowered graph consumes them."""
     sinks = [node for node in graph.nodes if str(node.target) == "prims._sink_tokens.default"]
     return sum(len(node.args[0]) for node in sinks)
 
 
 def _owner(lowering: Any, output: Any) -> str:
-    """Return the buffer, input or constant with the memory of a returned value; ``""`` if it has none."""
+    """Return the buffer, input or constant that has the memory of a returned value; ``""`` for none."""
     from torch._inductor import ir
 
     name = str(output.maybe_get_name() or "") if isinstance(output, ir.IRNode) else ""

@@ -16,8 +16,9 @@ from . import loop_accesses
 
 
 def prefix(lowering: Any) -> str:
-    """Return ``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered, and
-    for a body in a body, whose name begins with that of the outer one, its path: ``"true_graph_0/false_graph_0/"``."""
+    """Return the path of the graph being lowered: ``""`` for the main graph, ``"true_graph_0/"`` for a body of a
+    higher-order operator, ``"true_graph_0/false_graph_0/"`` for a nested body, whose own name begins with the outer
+    one's."""
     around = getattr(lowering, "parent", None)
     if around is None:
         return ""
@@ -25,13 +26,13 @@ def prefix(lowering: Any) -> str:
 
 
 def parts(node: Any) -> list[Any]:
-    """Return the loop nodes of a scheduler node; before fusion that is itself, or the members of a foreach."""
+    """Return the loop nodes of a scheduler node: before fusion the node itself, or the members of a foreach."""
     return list(node.get_nodes())
 
 
-def inputs(lowering: Any, have: list[Node]) -> list[Node]:
-    """Return the inputs of the graph that is being lowered, less those already in ``have``."""
-    seen = {n.name for n in have}
+def inputs(lowering: Any, recorded_inputs: list[Node]) -> list[Node]:
+    """Return the inputs of the graph being lowered, without those in ``recorded_inputs``."""
+    seen = {n.name for n in recorded_inputs}
     return [
         Node(
             name=name,
@@ -48,12 +49,12 @@ def inputs(lowering: Any, have: list[Node]) -> list[Node]:
 
 
 def makers(nodes: list[Any]) -> dict[str, str]:
-    """Return the scheduler node that makes each buffer."""
+    """Return the name of the scheduler node that computes each buffer."""
     return {name: node.get_name() for node in nodes for name in node.get_buffer_names()}
 
 
 def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]) -> Node:
-    """Return a scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
+    """Return the record of a scheduler node before fusion; its origins are the post-grad nodes inlined into it."""
     op, kind = _op_and_kind(node)
     names = _origin_names(node.node, op, lowering, order)
     reads, writes = loop_accesses.moved(node, lowering)
@@ -73,7 +74,7 @@ def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]
 
 
 class RecordedLoop(NamedTuple):
-    """A loop as it was recorded: its scheduler node, and the objects on which the recording depends."""
+    """A loop's record, with its scheduler node and the objects on which the record depends."""
 
     node: Any
     ir_node: Any
@@ -82,16 +83,18 @@ class RecordedLoop(NamedTuple):
 
 
 def recorded_loop(node: Any, recorded: Node) -> RecordedLoop:
-    """Return what to remember of a loop."""
+    """Return a loop's record with the objects on which it depends."""
     return RecordedLoop(node, node.node, node.read_writes, recorded)
 
 
 def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, RecordedLoop]) -> Node:
-    """Return a scheduler node after fusion; its origins are its loops, in execution order. ``before``: the loops, by
-    name."""
+    """Return the record of a scheduler node after fusion, whose origins are its loops in execution order. ``before``
+    has the recorded loops by name."""
     loops = parts(node)
-    looked = [_if_unchanged(part, before) or (_op_and_kind(part)[1], _target(part)) for part in loops]
-    kinds = [kind for kind, _ in looked]
+    kinds_and_targets = [
+        _if_unchanged(part, before) or (_op_and_kind(part)[1], _target(part)) for part in loops
+    ]
+    kinds = [kind for kind, _ in kinds_and_targets]
     ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in kinds]
     members = tuple(part.get_name() for part in loops)
     alone = before.get(node.get_name())
@@ -104,7 +107,7 @@ def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Re
     return Node(
         name=node.get_name(),
         op="group",
-        target=" + ".join(dict.fromkeys(target for _, target in looked)),
+        target=" + ".join(dict.fromkeys(target for _, target in kinds_and_targets)),
         kind=ranked[0] if ranked else "other",
         compute=any(k != "nop" for k in kinds),
         args=_arguments(loops, makers, lowering, node.get_name(), inside),
@@ -117,7 +120,7 @@ def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Re
 
 
 def _if_unchanged(node: Any, before: dict[str, RecordedLoop]) -> tuple[str, str] | None:
-    """Return kind and target of a recorded loop, unless it is another now (a template that was chosen)."""
+    """Return kind and target of a recorded loop; None if it has changed (a template was chosen)."""
     recorded = before.get(node.get_name())
     if recorded is None or recorded.node is not node or recorded.ir_node is not node.node:
         return None
@@ -130,11 +133,11 @@ def _op_and_kind(node: Any) -> tuple[str, str]:
     if name.startswith("Nop"):
         return "nop", "nop"
     if type(ir_node).__name__ in ("MultiOutput", "MutationOutput"):
-        return "nop", "nop"  # picks one result of an extern call: no launch of its own
+        return "nop", "nop"  # selects one result of an extern call and launches nothing
     if name.startswith("Extern"):
         called = getattr(ir_node, "op_overload", None)
         if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
-            return "nop", "nop"  # a view or memory that a library makes: no work, no launch
+            return "nop", "nop"  # a view or an allocation by a library, which launches nothing
         return "extern", "extern"
     if node.is_template():
         return "template", "template"
@@ -168,10 +171,10 @@ def _target(node: Any) -> str:
 
 
 def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -> tuple[str, ...]:
-    """Return names of the post-grad nodes that an IR node computes, in execution order.
+    """Return the names of the post-grad nodes that an IR node computes, in execution order.
 
-    A call of a library or a template also lists the sources of its inputs; its own node is ``origin_node``, unless
-    a later operator that writes in place took that over: its node is not among the origins.
+    The origins of a library call or template also include the sources of its inputs; its own node is ``origin_node``,
+    unless a later in-place operator, which is not among the origins, replaced that.
     """
     if ir_node is None:
         return ()
@@ -182,12 +185,12 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     own = loop_accesses.own_node(ir_node)
     if op in ("extern", "template", "nop"):
         called = [n for n in origins if _is_called(n, getattr(ir_node, "op_overload", None))]
-        if type(ir_node).__name__ == "UserDefinedTritonKernel":  # the sources of its inputs are no part of it
+        if type(ir_node).__name__ == "UserDefinedTritonKernel":  # without the sources of its inputs
             called = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
         origins = [own] if own is not None else called or (_last(origins) if op == "extern" else origins)
     body = lowering.module.graph
     here = {n.name for n in origins if n.graph is body}
-    names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
+    names = here or {n.name for n in origins}  # a body may have nodes of the outer graph only
     ranked = sorted(names, key=lambda n: (order.get(n, len(order)), n))
     if op == "template" and here:
         calls = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
@@ -197,8 +200,8 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
 
 
 def _is_called(node: torch.fx.Node, operator: Any) -> bool:
-    """Return True if a library call is the node's, in whatever overload: for ``sort`` Inductor calls ``sort.stable``,
-    for ``scatter_reduce`` the one that writes in place."""
+    """Return True if a library call runs the node's operator in any overload: for ``sort`` Inductor calls
+    ``sort.stable``, for ``scatter_reduce`` the in-place one."""
     if not isinstance(operator, torch._ops.OpOverload) or not isinstance(node.target, torch._ops.OpOverload):
         return False
     return operator_kinds.base_name(node.target).removesuffix("_") == operator_kinds.base_name(
@@ -207,15 +210,15 @@ def _is_called(node: torch.fx.Node, operator: Any) -> bool:
 
 
 def _last(origins: list[torch.fx.Node]) -> list[torch.fx.Node]:
-    """Return the node that reads the others, directly or not, if it is one: they are sources of its inputs. For
-    ``scatter_add`` Inductor calls an operator of another name."""
+    """Return the one node that the others lead to, as sources of its inputs; all nodes if there are several such. For
+    ``scatter_add`` Inductor calls an operator with another name."""
     sinks = [node for node in origins if not any(user in origins for user in node.users)]
     return sinks if len(sinks) == 1 else origins
 
 
 def _inlined_operators(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
-    """Return the operators of the bodies in a template's kernel (FlexAttention). ``own`` is the call, or picks one of
-    its results."""
+    """Return the operators of the bodies inlined in a template's kernel (FlexAttention). ``own`` is the call, or the
+    ``getitem`` of a result."""
     call = own.all_input_nodes[0] if own.target is operator.getitem else own
     bodies = [
         (str(node.target), getattr(gm, str(node.target), None))
@@ -286,7 +289,7 @@ def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
 
 
 def summary(group: Node) -> str:
-    """Return a group in a few lines; the bodies of its loops are in the text of the loops stage."""
+    """Return a short text for a group; the bodies of its loops are in the text of the loops stage."""
     count = len(group.members)
     lines = [f"{group.name}: {group.kind}, " + (f"{count} loops fused into one" if count > 1 else "one loop")]
     lines += [f"    {member}" for member in group.members]
@@ -298,7 +301,7 @@ def summary(group: Node) -> str:
 
 
 def describe(loop: Node, scheduler_node: Any) -> str:
-    """Return a loop in a few lines: its kind and results, its ranges, the body of one iteration."""
+    """Return a short text for a loop: its kind and results, its ranges, the body of one iteration."""
     results = ", ".join(_result_text(name, t) for name, t in zip(_buffers(scheduler_node), loop.outputs))
     lines = [f"{loop.name}: {loop.target}" + (f"  ->  {results}" if results else "")]
     body = getattr(scheduler_node, "_body", None)
@@ -326,7 +329,7 @@ def _buffers(scheduler_node: Any) -> list[str]:
 
 
 def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
-    """Return one line for each operation; index arithmetic is shown where it is used."""
+    """Return one line per operation, with index expressions inserted where they are used."""
     indices: dict[torch.fx.Node, str] = {}
     lines: list[str] = []
     for node in graph.nodes:
@@ -346,12 +349,12 @@ def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
     return lines
 
 
-# Sympy takes long to write an expression, and the loops of a program have the same few over and over.
+# Sympy is slow to print an expression, and a program's loops repeat the same few.
 _index_text = functools.lru_cache(maxsize=4096, typed=True)(str)
 
 
 def _operation(node: torch.fx.Node, indices: dict[torch.fx.Node, str]) -> str:
-    args = node.args[1:]  # the first is the handler of operations
+    args = node.args[1:]  # the first is the operations handler
     if node.target == "load":
         return f"{node.name} = {args[0]}[{_plain_text(args[1], indices)}]"
     if node.target in ("store", "store_reduction"):

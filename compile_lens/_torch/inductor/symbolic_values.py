@@ -1,5 +1,5 @@
-"""Names of nodes for values that Inductor keeps symbolic: a constant, or an expression of indices. Inductor traces such
-a value only where another operation needs it, which may be another node's (``line_origins`` has the rest)."""
+"""Origins of values that Inductor keeps symbolic: constants and index expressions. Such a value is traced only where an
+operation uses it, possibly another node's (``line_origins`` has the rest)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ INDEX = "torch._inductor.index_propagation:IndexPropagation.indirect_indexing"
 
 @slot_hook(PROPAGATE, TRACKER, *ANNOUNCED)
 def tag_symbolic_value(tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any) -> Any:
-    """Tag a constant, or an expression of indices: Inductor traces it only where another operation needs it, which may
-    be another node's."""
+    """Tag a constant or index expression with its nodes and those of its operands."""
     result = real(handler, name, args, kwargs)
     if getattr(result, "is_symbolic", False):
         operands = (name for value in (*args, *kwargs.values()) for name in _symbolic_names(value))
@@ -28,7 +27,7 @@ def tag_symbolic_value(tracker: Tracker, real: Any, handler: Any, name: Any, arg
 def trace_symbolic_values(
     tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any
 ) -> Any:
-    """Trace the symbolic operands of an operation for the nodes that compute them."""
+    """Trace the symbolic operands of an operation with the names of the nodes that compute them."""
 
     def traced(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -48,7 +47,7 @@ def trace_symbolic_values(
 
 @slot_hook(INDEX, TRACKER, *ANNOUNCED)
 def keep_index(tracker: Tracker, real: Any, handler: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep the nodes of a symbolic value that becomes an index: no operation of the body computes it."""
+    """Record the nodes of a symbolic value that becomes an index, which no operation of the body computes."""
     result = real(handler, index, *args, **kwargs)
     tracker.indices.update(dict.fromkeys(_symbolic_names(index)))
     return result

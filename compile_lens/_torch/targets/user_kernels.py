@@ -27,10 +27,10 @@ def place(places: Replacements, mark: str, queries: DeviceQueries | None = None)
 
     If plain Python launches one that cannot be interpreted, it writes nothing, and ``queries`` note it.
     """
-    from ..._triton.launch import WORK, Launches, NotLaunched, launchers
+    from ..._triton.launch import MAX_ELEMENTS, Launches, NotLaunched, launchers
 
     function, tuner = launchers()
-    launches = Launches(_TIMES * WORK if is_marked(COMPARED) else WORK)
+    launches = Launches(_TIMES * MAX_ELEMENTS if is_marked(COMPARED) else MAX_ELEMENTS)
 
     def launched(kernel: Any, *args: Any, **kwargs: Any) -> None:
         try:

@@ -286,7 +286,7 @@ def test_the_place_is_in_torch() -> None:
 
 def test_the_last_limit_is_torchs() -> None:
     source = inspect.getsource(inspect.unwrap(torch._inductor.graph.GraphLowering.run_node))
-    assert f"has_large_inner_fn(threshold={realize_reasons._LAST_RESORT})" in source
+    assert f"has_large_inner_fn(threshold={realize_reasons._MAX_OPERATIONS})" in source
 
 
 @pytest.mark.parametrize("path", sorted(realize_reasons.SITES))
