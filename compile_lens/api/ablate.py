@@ -1,4 +1,4 @@
-"""Ablations: the same function compiled with less, so that each step of the compiler shows what it saves."""
+"""Ablations: a function compiled with some optimizations off, to show what each step of the compiler saves."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def ablate(
     build: bool = False,
     **named: Any,
 ) -> Capture:
-    """``capture``, with the same graphs compiled in three steps: real code for each, not arithmetic.
+    """Capture a function, and compile its graphs in three steps, with actual code for each step.
 
-    The capture is the one that ``capture`` makes; ``capture.ablations`` has the steps of
-    ``compile_lens.record.capture.ABLATIONS``, from least to most: *nothing inlined or fused* (each ATen operator
-    realised at lowering, ``max_fusion_size=1``), *inlined* (``max_fusion_size=1``), *fused* (the default). The last is
-    the capture's own: its ``compilations`` are empty. Those of the others hold the stages that differ;
-    ``measures.steps.at_step(capture, step)`` makes a whole capture of one, with ledger, kernels and code.
+    The capture is as from ``capture``; ``capture.ablations`` has the steps of
+    ``compile_lens.record.capture.ABLATIONS``, from least to most optimized: *nothing inlined or fused* (each ATen
+    operator realized at lowering, ``max_fusion_size=1``), *inlined* (``max_fusion_size=1``), *fused* (the default). The
+    last step is the capture itself, so its ``compilations`` are empty; those of the others have the stages that differ.
+    ``measures.steps.at_step(capture, step)`` returns a whole capture for a step, with ledger, kernels and code.
 
-    Without ``build`` the function runs once, as a plain call would: the steps compile the graph that Dynamo
-    captured, and none of them runs. With ``build`` each step is built and timed as ``benchmark`` does it, on
-    copies, and ``capture.benchmark`` has the times.
+    Without ``build`` the function runs once, as in a plain call; the steps compile the graph that Dynamo captured, and
+    none of them runs. With ``build`` each step is built and timed on copies as in ``benchmark``, and
+    ``capture.benchmark`` has the times.
 
-    Arguments are those of ``capture``. Graph passes (decompositions, pattern rewrites) come before lowering and
-    are the same in every step. A step that the compiler could not make says so in its ``notes``.
+    Arguments are as for ``capture``. Graph passes (decompositions, pattern rewrites) come before lowering and are the
+    same in every step. A step that failed to compile has the reason in its ``notes``.
 
     Raises as ``capture``, with ``build`` as ``benchmark``.
     """

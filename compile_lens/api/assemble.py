@@ -1,4 +1,4 @@
-"""Machine code for the Triton kernels of a capture, also of one that was loaded, without the device."""
+"""Machine code for the Triton kernels of a capture, also a loaded one, without the device."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ def assemble(
     kernels: Iterable[str | Kernel] | None = None,
     target: str | DeviceModel | Path | None = None,
 ) -> Capture:
-    """A new record whose Triton kernels have their PTX, SASS and the forms before them. The old one stays as it is.
+    """Return a new record whose Triton kernels have PTX, SASS and intermediate forms. The given one is not changed.
 
-    **This runs code from the record.** The text of each kernel is a Python module, whose decorators make its launch
-    configurations; it runs in a process of its own. Do it for records that you trust. Loading one runs nothing.
+    **This runs code from the record.** The text of each kernel is a Python module whose decorators create its launch
+    configurations; it runs in a separate process. Use it only on records that you trust. Loading a record runs nothing.
 
     Args:
-        candidates: which launch configuration to compile, an index into ``Kernel.candidates`` by name of the
-            kernel; ``"backward triton_poi_0"`` means the one of that phase. The first, for kernels not named.
-        kernels: names of the kernels to compile, as above, or the kernels; all Triton kernels if not given.
-        target: the device that the code was generated for, as in ``capture(target=…)``. Needed only where the
-            record does not say: captures of a device that has no model here.
+        candidates: launch configuration to compile, as an index into ``Kernel.candidates`` by kernel name; ``"backward
+            triton_poi_0"`` selects the kernel of that phase. Default: the first.
+        kernels: kernels to compile, or their names as above; default: all Triton kernels.
+        target: the device that the code was generated for, as in ``capture(target=…)``. Needed only if the record's
+            device has no model here.
 
     Returns:
-        The record, with ``Kernel.candidates`` and ``Kernel.machine``. What could not be compiled says why in
-        ``Kernel.machine_note``.
+        The record with ``Kernel.candidates`` and ``Kernel.machine``; for kernels that could not be compiled,
+        ``Kernel.machine_note`` has the reason.
 
     Raises:
-        UsageError: for what is no capture, a capture without Triton kernels, an unknown kernel, target or launch
+        UsageError: not a capture, a capture without Triton kernels, or an unknown kernel, target or launch
             configuration.
-        BuildError: without Triton, or if the process that compiles cannot start.
+        BuildError: Triton is not installed, or the compiling process cannot start.
 
     Example::
 

@@ -1,7 +1,5 @@
-"""Capture every stage that ``torch.compile`` takes a function through.
-
-``capture`` compiles a function for given inputs, calls it once, and returns the record. ``show`` also displays
-it.
+"""``capture`` and ``show``: record every stage of ``torch.compile`` for one function and given inputs; ``show`` also
+displays it.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.entry import outside_dynamo, separates_keywords
 
-# The rest is loaded when a function is called: where it is for a target, the child process has begun by then.
+# Other imports are in the functions, so that for a target the child process starts before them.
 if TYPE_CHECKING:
     from ..record.device import DeviceModel
     from ..results.capture import Capture
@@ -37,32 +35,32 @@ def capture(
 ) -> Capture:
     """Capture every stage that ``torch.compile`` takes ``fn(*args, **kwargs)`` through.
 
-    The function runs once for each call, as a plain call would: what it changes in place is changed once, its result is
-    dropped. Random states, grad mode, configs, hooks and caches are afterwards as before.
+    The function runs once for each call, as in a plain call: in-place changes happen once, the result is dropped.
+    Random states, grad mode, configs, hooks and caches are restored.
 
     Args:
         fn: any callable: a function, an ``nn.Module``, a bound method, a partial, an already compiled function.
-        kwargs: keyword arguments for ``fn``: those that have the name of an option. All others can stand beside the
-            options, as in a plain call: ``capture(model, input_ids=ids)``.
-        calls: arguments of several calls, made one after another, in place of ``args``: a tuple of each, or a dict by
-            name (``calls=[(x3,), (x4,)]``); ``kwargs`` are given to each. ``.calls`` says what was compiled in each and
-            what it ran, ``.recompiles`` which guard failed.
-        backward: ``"auto"`` captures the backward where an output needs a gradient; ``True`` insists on it;
-            ``False`` skips it. No ``.grad`` is touched.
+        kwargs: keyword arguments for ``fn`` whose names are also options. All others can be passed directly, as in a
+            plain call: ``capture(model, input_ids=ids)``.
+        calls: arguments of several successive calls, in place of ``args``: a tuple for each, or a dict by name
+            (``calls=[(x3,), (x4,)]``); ``kwargs`` are passed to each. ``.calls`` has what each compiled and ran,
+            ``.recompiles`` which guard failed.
+        backward: ``"auto"`` captures the backward if an output requires grad, ``True`` requires it, ``False`` skips it.
+            No ``.grad`` is changed.
         dynamic, mode, options, fullgraph: as in ``torch.compile``.
-        build: also build and run the generated code. By default the code is only generated: no compiler is
-            needed, and the result comes from the graph that Dynamo captured.
-        target: the device to generate code for, which need not be in the machine: a name (``"h100"``, ``"mps"``,
-            ``"cuda:sm_80"``, ``"cpu:avx2"``), a ``DeviceModel`` or the path of its file. The capture runs in a child
-            process, where the function is called on the CPU; this process is left as it is. With ``build`` the kernels
-            are also compiled to the device's machine code (Triton, from ``compile_lens[triton]``).
+        build: also build and run the generated code. By default code is only generated, which needs no compiler; the
+            call runs the graph that Dynamo captured.
+        target: the device to generate code for, which may be absent: a name (``"h100"``, ``"mps"``, ``"cuda:sm_80"``,
+            ``"cpu:avx2"``), a ``DeviceModel`` or the path of its file. The capture runs in a child process, which calls
+            the function on the CPU; this process is not changed. With ``build`` the kernels are also compiled to the
+            device's machine code (Triton, from ``compile_lens[triton]``).
         keep_inputs: keep the function and its arguments alive with the capture, for ``capture.verify()``. By default
-            the capture keeps neither, and ``verify`` needs the caller to hold them.
+            ``verify`` works only while the caller keeps them alive.
 
     Raises:
-        UsageError: an argument is not usable.
-        CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
-            every stage before the failure, ``error.__cause__`` the original exception.
+        UsageError: an argument is invalid.
+        CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` has every stage
+            before the failure, ``error.__cause__`` the original exception.
     """
     from ..engine.call import Call
     from ..engine.options import CaptureOptions
@@ -91,21 +89,21 @@ def show(
     lang: str | None = None,
     **named: Any,
 ) -> Capture:
-    """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
+    """Capture a function, display the capture as a page in a notebook or as text in a terminal, and return it.
 
-    Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
+    If the function or the compiler fails, the stages so far are displayed before the error is raised.
 
     Args:
         fn, args, kwargs, named, calls, backward, dynamic, mode, options, fullgraph, build, target, keep_inputs: as in
             ``capture``.
-        memory_curve: also capture the call once for each ``activation_memory_budget``, as ``capture.memory_curve()``
-            does, and show what each saves and computes again.
-        lang: the language of the page, ``"en"`` or ``"zh"``; that of ``course.language`` if not given. Code, names and
-            the words of torch stay as they are, and so does the text in a terminal.
+        memory_curve: also capture the call with each ``activation_memory_budget``, as ``capture.memory_curve()`` does,
+            and show what each saves and recomputes.
+        lang: the language of the page, ``"en"`` or ``"zh"``; default: that of ``course.language``. Code, names, torch's
+            terms and the text in a terminal are not translated.
 
     Raises:
         UsageError: there is no page in ``lang``.
-        UsageError, CaptureError: as ``capture`` and ``capture.memory_curve`` do.
+        UsageError, CaptureError: as ``capture`` and ``capture.memory_curve``.
     """
     from ..engine.call import Call
     from ..engine.options import CaptureOptions

@@ -1,4 +1,4 @@
-"""One function for several targets: captured for each, and put side by side with the reasons why they differ."""
+"""Comparison of one function across targets: a capture for each, side by side, with the reasons for differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TargetName = str | DeviceModel | Path
 """Name of a target, as for ``capture(target=…)``."""
 
 TARGETS = ("cpu", "h100", "mps")
-"""The targets by default."""
+"""Default targets."""
 
 
 @outside_dynamo
@@ -37,10 +37,10 @@ def compare(
 ) -> Comparison:
     """Capture ``fn(*args, **kwargs)`` for each target and put the captures side by side.
 
-    The result has the captures, a row for each Python line with the kernels that it became on each target, and the
-    differences between them with what the records show for each (``comparison.differences``): another operator was
-    handed to Inductor, a pass rewrote it on one target only, a library is called, a reduction is split, loops were not
-    fused. A difference that nothing explains is reported as unexplained. No device needs to be there: see ``capture``.
+    The result has the captures, a row for each Python line with its kernels on each target, and the differences with
+    the reasons in the records (``comparison.differences``): Inductor received another operator, a pass rewrote it on
+    one target only, a library is called, a reduction is split, loops were not fused. A difference without a known
+    reason is reported as unexplained. The devices may be absent: see ``capture``.
 
     The function runs once for each target, on the CPU and without results.
 
@@ -49,11 +49,12 @@ def compare(
         targets: names (``"h100"``, ``"mps"``, ``"cpu:avx2"``), device models, or paths of models; at least one.
         options: every other option of ``capture``, such as ``backward=True`` or ``build=True``.
 
-    A target that cannot be captured is a column with the reason.
+    A target that cannot be captured becomes a column with the reason.
 
     Raises:
-        UsageError: ``targets`` is not usable, or no target could be captured since an argument is not.
-        CaptureError: no target could be captured; ``error.capture`` is what was seen for the first that failed so.
+        UsageError: ``targets`` is invalid, or no target could be captured because of an invalid argument.
+        CaptureError: no target could be captured; ``error.capture`` is that of the first target with a
+            ``CaptureError``.
     """
     if "calls" in options:
         check_callable(fn, "compare")
@@ -95,7 +96,7 @@ def _names(targets: Sequence[TargetName]) -> list[str]:
 
 def _first_line(error: LensError) -> str:
     first, *rest = str(error).strip().split("\n")
-    if isinstance(error, CaptureError):  # the place, the line and its carets, then what was raised there
+    if isinstance(error, CaptureError):  # place, source line and carets, then the exception
         first = ": ".join([first, *[line for line in rest if line and not line.startswith(" ")][:1]])
     return first or type(error).__name__
 

@@ -20,28 +20,27 @@ def divergence(
     calls: Sequence[Any] | None = None,
     **options: Any,
 ) -> Divergence:
-    """Compare ``fn(*args, **kwargs)`` compiled with eager PyTorch; where they differ, find the operation and the cause.
+    """Compare compiled ``fn(*args, **kwargs)`` with eager PyTorch, and find the operation and the cause of a
+    difference.
 
-    The code is built and run, and compared as ``Capture.verify`` does: results, in-place changes and gradients, each
-    side against the same call in float64. Where compiled code is worse than eager, the same call is compiled again,
-    once for each attempt: with torch's debug backends, with settings of Inductor turned off (all, then by halves), and
-    with the first so many passes, fusions, lowerings or decompositions. Bisection finds the one with which the values
-    come to differ; the number of attempts grows with the logarithm of theirs. Each attempt is one compile and one run.
-    Every run begins with the inputs as they are given, and what the calls change is put back.
+    The code is built, run and compared as by ``Capture.verify``: results, in-place changes and gradients, each side
+    against a float64 run. If compiled code is worse than eager, further attempts follow, each one compile and one run
+    of the same call: with torch's debug backends, with Inductor settings turned off (all, then by bisection), and with
+    only the first n passes, fusions, lowerings or decompositions. Bisection finds the one that makes the values differ,
+    in a logarithmic number of attempts. Every run starts from the given inputs, and changed state is restored.
 
     Args:
-        fn, kwargs, calls: as for ``capture``. Of several calls, which share what the function changes in place, all
-            results are compared.
-        options: every other option of ``capture`` but ``build``. Code for an absent NVIDIA GPU (``target="h100"``) runs
-            in Triton's interpreter; its kernels are compared, and no cause is searched.
+        fn, kwargs, calls: as for ``capture``. The results of all calls are compared; the calls share in-place changes.
+        options: other options of ``capture``, except ``build`` and ``keep_inputs``. Code for an absent NVIDIA GPU
+            (``target="h100"``) runs in Triton's interpreter: its kernels are compared, but no cause is searched.
 
     Returns:
-        A ``Divergence``, true if the values agree: ``.cause``, ``.switch`` (the setting that makes them agree, with the
-        code to paste), ``.attempts``, ``.verification``, ``.first_value`` (the first value of a kernel that differs);
+        A ``Divergence``, true if the values agree: ``.cause``, ``.switch`` (the setting that makes them agree, with
+        code to paste), ``.attempts``, ``.verification``, ``.first_value`` (the first differing value of a kernel);
         ``.save("divergence.html")``.
 
     Raises:
-        UsageError: an argument is not usable, or the function raises without a compiler, too.
+        UsageError: an argument is invalid, or the function also raises without a compiler.
         CaptureError: the function cannot be captured.
     """
     from ..trials.divergence import divergence as searched
@@ -53,7 +52,7 @@ def divergence(
     try:
         record = capture(fn, *args, kwargs=kwargs, calls=calls, **options)
     finally:
-        before.reset()  # the capture makes the call, too
+        before.reset()  # the capture made the call too
     del before
     each = () if calls is None else Call.read(fn, args, kwargs, calls=calls).each
     return searched(record, fn, args, kwargs, calls=each)

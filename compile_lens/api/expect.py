@@ -13,20 +13,20 @@ from ..results.expectations import Expectations
 
 
 def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
-    """Return expectations that hold a test to what ``torch.compile`` generates: ``expect(f, x).launches(at_most=1)``.
+    """Return expectations for tests of what ``torch.compile`` generates: ``expect(f, x).launches(at_most=1)``.
 
     Args:
-        capture_or_fn: a capture (one that ``load`` opened needs no torch), or a callable, which is captured.
-        args, options: of a callable: its arguments, and those of ``capture`` (``kwargs``, ``target``, …). With
-            ``target="h100"`` a GPU's code is held on a machine without one.
+        capture_or_fn: a capture (a loaded one needs no torch), or a callable to capture.
+        args, options: for a callable, its arguments and options of ``capture`` (``kwargs``, ``target``, …). With
+            ``target="h100"`` code for a GPU is tested on a machine without one.
 
     Returns:
-        ``Expectations``, whose methods hold and give it back, so that they can be chained, or raise
-        ``ExpectationError`` (an ``AssertionError``): what was found, why, and what to try.
+        ``Expectations``, whose methods can be chained; each returns it, or raises ``ExpectationError`` (an
+        ``AssertionError``) with the finding, its reason and a suggestion.
 
     Raises:
-        UsageError: arguments beside a capture, what is neither, or an argument of ``capture`` that is not usable.
-        CaptureError: as ``capture`` does.
+        UsageError: arguments after a capture, neither a capture nor a callable, or an invalid argument of ``capture``.
+        CaptureError: as ``capture``.
 
     Example::
 
@@ -59,14 +59,15 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
         check_callable(capture_or_fn, "expect")
     else:
         check_fit(capture_or_fn, args, options.get("kwargs"), "expect")
-    # ``agrees`` makes the call again.
+    # Keep the inputs, since ``agrees`` repeats the call.
     return Expectations(capture(capture_or_fn, *args, **{"keep_inputs": "calls" not in options, **options}))
 
 
 def types(names: Iterable[Any]) -> set[str]:
-    """Types by the names that records have: ``float`` is ``float32``. Raises ``UsageError`` for one that torch lacks.
+    """Return dtypes by their names in records (``float`` is ``float32``). Raises ``UsageError`` for one that torch
+    lacks.
 
-    Without torch nobody can tell, and a name stays as it is.
+    Without torch the names are returned unchecked.
     """
     wanted = {str(name).removeprefix("torch."): name for name in names}
     try:
@@ -76,37 +77,37 @@ def types(names: Iterable[Any]) -> set[str]:
             raise
         return set(wanted)
 
-    there = {
+    known = {
         name: str(t).removeprefix("torch.") for name, t in vars(torch).items() if isinstance(t, torch.dtype)
     }
     for name, given in wanted.items():
-        if name not in there:
-            close = difflib.get_close_matches(name, there, 2)
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 2)
             meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-            every = ", ".join(sorted(set(there.values())))
+            every = ", ".join(sorted(set(known.values())))
             raise UsageError(f"dtype({given!r}): torch has no type of that name; {meant}it has {every}")
-    return {there[name] for name in wanted}
+    return {known[name] for name in wanted}
 
 
 def absence(op: Any) -> str:
-    """Return why an operator is in no graph that Inductor gets; ``""`` if it may be in one.
+    """Return why an operator cannot be in a graph that Inductor receives; ``""`` if it can.
 
-    Raises ``UsageError`` for an operator that torch does not know. Without torch nobody can tell either.
+    Raises ``UsageError`` for an operator that torch does not know. Without torch it returns ``""``.
     """
     if not isinstance(op, str) or not op:
         raise UsageError(f"no({op!r}): give an operator by name, such as 'aten.sort'")
     if importlib.util.find_spec("torch") is None:
         return ""
-    from .._torch.operators import support as asked
+    from .._torch.operators import support as tables
     from ..measures.operators import plain_name
 
-    if asked.is_higher_order(plain_name(op)) or asked.is_of_library(plain_name(op)):
+    if tables.is_higher_order(plain_name(op)) or tables.is_of_library(plain_name(op)):
         return ""
-    overloads = asked.overloads(op.strip().removeprefix("extern_kernels."))
-    functional = {asked.functional_name(overload.name) for overload in overloads}
+    overloads = tables.overloads(op.strip().removeprefix("extern_kernels."))
+    functional = {tables.functional_name(overload.name) for overload in overloads}
     if "" not in functional:
         name = min(functional)
-        stays = any(overload.inductor != "decomposition" for overload in asked.overloads(name))
+        stays = any(overload.inductor != "decomposition" for overload in tables.overloads(name))
         where = f"{name} there" if stays else "in none"
         return f"torch makes graphs functional before Inductor gets them, and {op} is {where}"
     if any(overload.inductor != "decomposition" for overload in overloads):

@@ -1,4 +1,4 @@
-"""The source of the one kernel that a function becomes."""
+"""Source of the single kernel that a function compiles to."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def generate(
     target: str | Path | DeviceModel | None = None,
     **options: Any,
 ) -> str:
-    """The source of the one kernel that ``torch.compile`` makes of ``fn(*args, **kwargs)``.
+    """Return the source of the single kernel that ``torch.compile`` generates for ``fn(*args, **kwargs)``.
 
-    A kernel that is launched several times is one. For all of the code see ``capture(…).code``.
+    A kernel with several launches counts as one. For the whole code see ``capture(…).code``.
 
     Args:
         fn, kwargs, target: as for ``capture``: C++ for a CPU, Triton for an NVIDIA GPU, Metal for an Apple GPU.
-        options: every other option of ``capture``, such as ``backward=False``.
+        options: other options of ``capture``, such as ``backward=False``.
 
     Raises:
-        NotOneKernelError: there is not exactly one kernel, a part of the function was not compiled, or the one is a
-            library call, which has no source. The message says which kernels there are, on which lines, why they
-            are not one and what to try; ``error.capture`` has all of it.
-        UsageError, CaptureError: as ``capture`` does.
+        NotOneKernelError: there is not exactly one kernel, a part of the function was not compiled, or the kernel is a
+            library call, which has no source. The message lists the kernels with their lines, why they are separate and
+            what to try; ``error.capture`` has the capture.
+        UsageError, CaptureError: as ``capture``.
 
     Example::
 

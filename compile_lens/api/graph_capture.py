@@ -1,4 +1,4 @@
-"""Looking into one graph of a watched program afterwards, for the device that it ran on or for another."""
+"""Capture of one graph of a watched program after the run, for its own device or for another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_OBSERVED = tuple(
 def capture_graph(
     program: Program, number: int, kept: RetainedGraph, codes: list[str], target: Any = None
 ) -> Capture:
-    """The capture of a graph that was kept (see ``Program.capture``)."""
+    """Return the capture of a retained graph (see ``Program.capture``)."""
     from .._torch.frames.failure import failure
     from .._torch.watch.retained_graphs import lower
     from ..record.messages import plain_name
@@ -43,11 +43,11 @@ def capture_graph(
         return _for_target(program, number, kept, target)
     graph = program.graphs[number]
     recorder, error = lower(kept, codes, graph.id)
-    made_for = recorder.target
+    session_target = recorder.target
     capture = recorded(
         recorder,
         plain_name(kept.code.co_name),
-        environment(made_for.device or "cpu", made_for.isa),
+        environment(session_target.device or "cpu", session_target.isa),
         Options(),
         not_observed=_NOT_OBSERVED,
         inputs=graph.inputs,
@@ -59,8 +59,8 @@ def capture_graph(
 
 
 def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any) -> Capture:
-    """The capture of a kept graph for another device, where the graph is a function of its own."""
-    from .._torch.watch import retained_graphs as keeping
+    """Return the capture of a retained graph for another device; the graph is captured as a function."""
+    from .._torch.watch import retained_graphs
     from ..devices import models
 
     graph, model = program.graphs[number], models.resolve(target)
@@ -69,7 +69,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
             f"graph {number} ({graph.id}) was compiled in a region of autocast, which is of a device: capture the "
             "function for the target, with the region in it"
         )
-    called = keeping.as_call(kept, "cpu" if model.device == "cpu" else "meta", model.device)
+    called = retained_graphs.as_call(kept, "cpu" if model.device == "cpu" else "meta", model.device)
     if called is None:
         raise UsageError(
             f"graph {number} ({graph.id}) has an input whose size is known only when it runs: capture the function "
@@ -77,7 +77,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
         )
     options = CaptureOptions("auto" if kept.grad else False, options=kept.patches or None, target=target)
     try:
-        with keeping.settings_of(kept):
+        with retained_graphs.settings_of(kept):
             capture = dispatch(Call.read(called.module, called.args, None, options))
     except CaptureError as error:
         message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
@@ -95,7 +95,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
 
 
 def _with_program_names(program: Program, number: int, kept: RetainedGraph, capture: Capture) -> Capture:
-    """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
+    """Return a capture of a graph's code, with the program's names and lines in place of those of the graph's code."""
     from .._torch.graphs import fx
     from ..record.messages import plain_name
 
@@ -112,7 +112,7 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
         inputs=graph.inputs,
         notes=(*capture.notes, ONE_GRAPH),
         not_observed=(*_NOT_OBSERVED, *capture.not_observed),
-        # Guards here are of the graph's own code.
+        # These guards are for the graph's code, not for the program's.
         compilations=tuple(dataclasses.replace(one, guards=()) for one in capture.compilations),
     )
     if len(capture.compilations) == 1:
@@ -121,8 +121,8 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
         )
     lines = _lines(fx.convert(kept.gm, stage="dynamo"), capture)
     if lines is None:
-        unlike = "traced again, the graph came out otherwise: lines are those of the graph's own code"
-        return dataclasses.replace(capture, notes=(*capture.notes, unlike))
+        mismatch = "traced again, the graph came out otherwise: lines are those of the graph's own code"
+        return dataclasses.replace(capture, notes=(*capture.notes, mismatch))
     compilations = tuple(
         dataclasses.replace(
             one,
@@ -138,7 +138,8 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
 
 
 def _devices(kept: RetainedGraph, device: str) -> Iterable[str]:
-    """Devices that tracing wrote into the graph as constants: what asked a tensor for its own got that of its time."""
+    """Yield notes on devices that the graph has as constants: code that read a tensor's device was traced with the old
+    one."""
     import torch
 
     from .._torch.ground import source_places
@@ -157,8 +158,8 @@ def _devices(kept: RetainedGraph, device: str) -> Iterable[str]:
 
 
 def _lines(kept: Graph, capture: Capture) -> dict[tuple[str, int], tuple[Frame, ...]] | None:
-    """By file and line of the code of the graph and of its bodies, the stack of the program there: each operation
-    has a line of its own. None where the operations are not the same ones in the same order."""
+    """Map file and line in the code of the graph and its subgraphs, where each operation has its own line, to the
+    program's stack. None if the operations or their order differ."""
     if len(capture.compilations) != 1 or "dynamo" not in capture.compilations[0].graphs:
         return None
     own, other = (
@@ -186,7 +187,7 @@ def _graph_with_frames(graph: Graph, lines: dict[tuple[str, int], tuple[Frame, .
 
 
 def _sources_with(sources: Iterable[Source], stacks: Iterable[tuple[Frame, ...]]) -> tuple[Source, ...]:
-    """The functions in which any of the lines stands."""
+    """Return the sources that contain a line of any of the stacks."""
     at = {(frame.file, frame.line) for stack in stacks for frame in stack}
 
     def lines(source: Source) -> Iterable[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Captures that were saved, opened and compared; and programs that were not watched, from the logs that torch wrote."""
+"""Loading and comparison of saved captures, and import of programs from torch's logs."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 def load(path: str | os.PathLike[str]) -> Capture:
-    """The capture in a file that ``capture.save("….json")`` wrote. Runs no code of the record.
+    """Return the capture in a file written by ``capture.save("….json")``. Runs no code of the record.
 
     Raises:
         UsageError: there is no such file, or it cannot be read.
-        RecordError: it is not a record, is corrupt, or was written by a newer compile_lens.
+        RecordError: it is not a record, is damaged, or was written by a newer compile_lens.
     """
     return read(path, Capture.from_json)
 
 
 def import_trace(path: str | os.PathLike[str]) -> Program:
-    """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it; or a
-    trace that ``torch.profiler`` exported.
+    """Return the program recorded in a structured trace of torch, a folder named by ``TORCH_TRACE`` or a log in it; or
+    in a trace exported by ``torch.profiler``.
 
-    Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and cache messages are read
-    as a watch would have seen them; what such a log does not hold is in ``record.missing``, with the reason. Needs no
-    torch, and runs nothing of the log. A profiler's trace holds times alone: of compiled regions and graphs with their
-    launches, and of all that ran (``record.profile``); ``Program.join`` joins it with a record.
+    Frames, graphs, graph breaks, recompiles with the failed guard, guards, symbols, times and cache messages are read
+    as a watch would observe them; ``record.missing`` lists what the log lacks, with the reason. Needs no torch, and
+    runs nothing of the log. A profiler's trace has only times: of compiled regions, of graphs with their launches, and
+    of all that ran (``record.profile``); ``Program.join`` joins it with a record.
 
     Args:
-        path: a log (``dedicated_log_torch_trace_….log``), or a folder with one. Each process writes a log of its own.
-            Or the file of ``profiler.export_chrome_trace``, ``.json`` or ``.json.gz``.
+        path: a log (``dedicated_log_torch_trace_….log``) or a folder with one log; each process writes its own. Or a
+            file of ``profiler.export_chrome_trace``, ``.json`` or ``.json.gz``.
 
     Raises:
         UsageError: there is no such file, it cannot be read, or the folder has no log or several.
@@ -54,7 +54,7 @@ def import_trace(path: str | os.PathLike[str]) -> Program:
         profiled = program_of_profile(profile_alone(read_trace(file)), file.name)
         return Program(lambda: profiled)
     try:
-        # Only "\n" ends a line: what a program writes may hold others.
+        # Only "\n" ends a line: text of the program may contain other line endings.
         with open(file, encoding="utf-8", errors="replace", newline="\n") as lines:
             record = program_from_log(lines, file.name)
     except OSError as error:
@@ -65,13 +65,13 @@ def import_trace(path: str | os.PathLike[str]) -> Program:
 
 
 def logs(folder: Path) -> list[Path]:
-    """The logs in a folder that hold something, by rank and name."""
+    """Return the non-empty logs in a folder, sorted by rank and name."""
     files = (file for file in folder.glob("*.log") if file.is_file() and file.stat().st_size)
     return sorted(files, key=lambda file: (rank_of_name(file) or 0, file.name))
 
 
 def rank_of_name(file: Path) -> int | None:
-    """The rank in the name of a log (``…_rank_2.log``, ``…_rank_2_x8f2.log``); ``None`` where it has none."""
+    """Return the rank in the name of a log (``…_rank_2.log``, ``…_rank_2_x8f2.log``); None if it has none."""
     rank = re.search(r"rank_?(\d{1,6})(?=[_.])", file.name)
     return int(rank[1]) if rank else None
 
@@ -99,22 +99,22 @@ def _log(path: Path) -> Path:
 
 
 def diff(a: Any, b: Any) -> Difference:
-    """Return what differs between two captures, causes before effects: an edit, an option, a torch, a target.
+    """Return the differences between two captures, causes before effects: an edit, an option, a torch version, a
+    target.
 
-    Matched by structure (operators, shapes, what reads what), never by name or number: of a program whose variables
-    were renamed, or whose lines moved, nothing differs. Compared at every level: settings, graph breaks, Python
-    lines, operators, rewrites, lowering, fusion, kernels, counts and bytes, saved tensors, code, guards. It needs no
-    torch.
+    Nodes are matched by structure (operators, shapes, data flow), never by name or number, so that renamed variables
+    and moved lines make no difference. Every level is compared: settings, graph breaks, Python lines, operators,
+    rewrites, lowering, fusion, kernels, counts and bytes, saved tensors, code, guards. Needs no torch.
 
     Args:
-        a, b: the first and the second: captures, or the paths of saved ones.
+        a, b: captures, or paths of saved ones.
 
     Returns:
-        A ``Difference``: false if nothing differs; ``.summary``, ``.causes``, ``.changes``, ``.at("kernels")``,
-        ``.figures``, ``.save("diff.md")``; printed it is a page.
+        A ``Difference``, false if nothing differs: ``.summary``, ``.causes``, ``.changes``, ``.at("kernels")``,
+        ``.figures``, ``.save("diff.md")``; its text is a page.
 
     Raises:
-        UsageError: one of the two is neither, or there is no such file.
+        UsageError: an argument is neither a capture nor a path, or there is no such file.
         RecordError: a file is not a record.
 
     Example::

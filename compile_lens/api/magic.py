@@ -1,4 +1,4 @@
-"""``%%compile_lens``: a notebook's cell, watched."""
+"""``%%compile_lens``: cell magic that watches a notebook cell."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from .watch import WatchContext, ending
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext compile_lens`` brings the cell magic ``%%compile_lens [NAME]``.
+    """Register the cell magic ``%%compile_lens [NAME]``, on ``%load_ext compile_lens``.
 
-    The cell runs as it would without it, watched as by ``compile_lens.watch``; then the program is shown, after an
-    error of the cell. It is kept in the variable ``NAME`` where one is given. ``%compile_lens [NAME]``, as a line,
-    watches the rest of its cell.
+    The cell runs unchanged, watched as by ``compile_lens.watch``; then the program is shown, even after an error, and
+    stored in the variable ``NAME`` if given. The line magic ``%compile_lens [NAME]`` watches the rest of its cell.
     """
 
     def compile_lens(line: str, cell: str | None = None) -> None:
         if cell is None:
             _Watched(shell, line.strip())
-        else:  # who calls it by itself, as a notebook that was made a script does
+        else:  # called directly, as in a notebook exported as a script
             shell.run_cell(f"%%compile_lens {line}\n{cell}").raise_error()
 
     shell.register_magic_function(compile_lens, "line_cell", "compile_lens")
@@ -30,12 +29,10 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 class _Cell:
-    """Makes the head of a cell a line of it, so that the shell itself runs the rest: what awaits something, what it
-    shows of the last line, and errors are as without it."""
+    """Input transformer that turns the cell magic into a line magic, so that the shell itself runs the rest: ``await``,
+    the display of the last line and errors work as usual."""
 
-    has_side_effects = (
-        True  # not while a cell is typed: one that begins with %% is complete after a blank line
-    )
+    has_side_effects = True  # not used to check for completeness while a cell is typed
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -52,7 +49,7 @@ class _Cell:
 
 
 class _Watched:
-    """The rest of the cell that runs now, watched until it is over; then the program is shown."""
+    """A watch of the rest of the running cell, which shows the program when the cell ends."""
 
     def __init__(self, shell: Any, name: str) -> None:
         if name and not name.isidentifier():
@@ -61,34 +58,36 @@ class _Watched:
             )
         self._shell = shell
         self._name = name
-        self._result = shell.displayhook.exec_result  # what the shell notes of the cell
+        self._result = shell.displayhook.exec_result  # the shell's result of this cell
         self._thread = threading.get_ident()
-        self._within = 0
+        self._inner_cells = 0
         self._watching = WatchContext("a cell")
         try:
             self._watching.__enter__()
-            shell.events.register("pre_execute", self._begins)
-            shell.events.register("post_execute", self._is_over)
-        except BaseException as error:  # an interrupt: the cell does not begin, and nothing ends it
+            shell.events.register("pre_execute", self._cell_started)
+            shell.events.register("post_execute", self._cell_ended)
+        except (
+            BaseException
+        ) as error:  # an interrupt: the cell does not run, so that nothing else closes the watch
             self._forget()
             self._watching.close(ending(error))
             raise
 
     def _forget(self) -> None:
-        for event, callback in (("pre_execute", self._begins), ("post_execute", self._is_over)):
+        for event, callback in (("pre_execute", self._cell_started), ("post_execute", self._cell_ended)):
             if callback in self._shell.events.callbacks[event]:
                 self._shell.events.unregister(event, callback)
 
-    def _begins(self) -> None:
-        """A cell that this one runs."""
-        self._within += threading.get_ident() == self._thread
+    def _cell_started(self) -> None:
+        """Count a nested cell that this cell runs."""
+        self._inner_cells += threading.get_ident() == self._thread
 
-    def _is_over(self) -> None:
-        """This cell, or one that it ran."""
-        if threading.get_ident() != self._thread:  # another one may run in another thread
+    def _cell_ended(self) -> None:
+        """End the watch at the end of this cell, not of a nested one."""
+        if threading.get_ident() != self._thread:  # a cell in another thread
             return
-        self._within -= 1
-        if self._within >= 0:
+        self._inner_cells -= 1
+        if self._inner_cells >= 0:
             return
         from IPython.display import display
 

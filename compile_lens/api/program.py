@@ -1,4 +1,4 @@
-"""Whole programs, through the backend that is known to torch by name."""
+"""Capture of whole programs through the named backend, ``torch.compile(f, backend="compile_lens")``."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ _NOT_OBSERVED = tuple(
 
 
 _programs: list[BackendProgram] = []
-"""Programs that the named backend compiled for; the latest is the last."""
+"""Programs that the named backend compiled for, the latest last."""
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
-    """The inspect backend by name: ``torch.compile(f, backend="compile_lens")``.
+    """Compile a graph and record it, as the backend of ``torch.compile(f, backend="compile_lens")``.
 
-    Results are eager's; ``compile_lens.last()`` has the captures. Dynamo calls it with a graph and its inputs.
+    By default the graph runs eagerly; ``compile_lens.last()`` returns the capture. Dynamo calls this with a graph and
+    its inputs.
 
     Args:
-        given: what ``torch.compile`` was given beside the backend: ``mode``, one of ``MODES`` (Inductor's), and
-            ``options``, a dict: ``"build": True`` builds and runs the generated code; the others are Inductor's.
+        given: other arguments of ``torch.compile``: ``mode``, one of ``MODES`` (Inductor's), and ``options``, a dict,
+            in which ``"build": True`` builds and runs the generated code and the others are Inductor's.
 
     Raises:
-        UsageError: a mode or an option is not known.
+        UsageError: a mode or an option is unknown.
     """
     from .._torch import registered_backend
 
@@ -56,9 +57,9 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
 
 
 def last() -> Capture | None:
-    """The capture of the program that ``backend="compile_lens"`` compiled last; None before the first.
+    """Return the capture of the latest program that ``backend="compile_lens"`` compiled; None before the first.
 
-    A program is all that one call of ``torch.compile`` came to compile: functions, their parts between graph breaks,
+    A program is everything compiled for one call of ``torch.compile``: functions, their parts between graph breaks,
     recompiles. Each is one of the capture's compilations, with its guards.
     """
     from .._torch import registered_backend

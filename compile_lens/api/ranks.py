@@ -1,4 +1,4 @@
-"""Programs of several processes together: those that ran, and a rehearsal of those that will."""
+"""Comparison of the programs of several ranks, after a run or in a rehearsal in one process."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .watch import ending
 
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
-    """The programs of several ranks together, and what differs: functions, what became of them, operators and inputs
-    of their graphs, breaks, recompiles, and the collectives and messages that each rank issued, in order, within each
-    group of ranks.
+    """Return the programs of several ranks and their differences: functions and their outcomes, operators and inputs of
+    graphs, breaks, recompiles, and the collectives and messages that each rank issued, in order, within each group of
+    ranks.
 
-    Compares by function and by which compile of it, and groups by their members; indices of devices, names of groups
-    and constants of operators are not compared. Needs no torch and runs no code of the records.
+    Compiles are matched by function and number, groups by their members; device indices, names of groups and constants
+    of operators are not compared. Needs no torch and runs no code of the records.
 
     Args:
-        programs: of each rank a ``Program``, the ``.json`` that ``compile-lens run`` wrote, or a log (``.log``) of
-            ``TORCH_TRACE``; or a folder with the logs of all ranks. The rank of a log is in its entries, or in its
-            name (``…_rank_2.log``). Where none says its rank, they are numbered in this order.
+        programs: for each rank a ``Program``, a ``.json`` written by ``compile-lens run``, or a log (``.log``) of
+            ``TORCH_TRACE``; or a folder with the logs of all ranks. The rank of a log is in its entries or in its name
+            (``…_rank_2.log``). If no rank is known, they are numbered in this order.
 
     Raises:
-        UsageError: there are fewer than two, one is given twice, two are of the same rank, only some say their rank, or
-            a file cannot be read.
-        RecordError: a file is no program.
+        UsageError: there are fewer than two, one is given twice, two have the same rank, only some have a rank, or a
+            file cannot be read.
+        RecordError: a file is not a program.
     """
     programs, notes = _with_folders(programs)
     records, more = _with_ranks_of_names(programs, [_record(one) for one in programs])
@@ -44,7 +44,7 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         raise UsageError(f"merge takes the programs of two ranks or more, not {len(records)}")
     for number, record in enumerate(records):
         before = records.index(record)
-        if before < number and record.created:  # two processes never have the same times
+        if before < number and record.created:  # records of two processes differ in their times
             raise UsageError(
                 f"{_named(programs[before])} and {_named(programs[number])} are the same program: give that of "
                 "each rank once"
@@ -69,12 +69,12 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
     return joined(by_rank, notes)
 
 
-_One = Program | str | os.PathLike[str]
+_ProgramSource = Program | str | os.PathLike[str]
 
 
-def _with_folders(programs: tuple[_One, ...]) -> tuple[tuple[_One, ...], tuple[str, ...]]:
-    """The programs with the logs of each folder in its place, and a note on logs that hold nothing."""
-    every: list[_One] = []
+def _with_folders(programs: tuple[_ProgramSource, ...]) -> tuple[tuple[_ProgramSource, ...], tuple[str, ...]]:
+    """Return the programs with each folder replaced by its logs, and a note on empty logs."""
+    every: list[_ProgramSource] = []
     notes: tuple[str, ...] = ()
     for one in programs:
         folder = None if isinstance(one, Program) else Path(one)
@@ -82,7 +82,7 @@ def _with_folders(programs: tuple[_One, ...]) -> tuple[tuple[_One, ...], tuple[s
             every.append(one)
             continue
         files = logs(folder)
-        every += files or [one]  # reading it says what is wrong
+        every += files or [one]  # reading it reports the problem
         empty = sorted(file.name for file in folder.glob("*.log") if file.is_file() and file not in files)
         if empty:
             notes += (f"these logs hold nothing, and are left out: {first_names(empty)}",)
@@ -90,9 +90,10 @@ def _with_folders(programs: tuple[_One, ...]) -> tuple[tuple[_One, ...], tuple[s
 
 
 def _with_ranks_of_names(
-    programs: tuple[_One, ...], records: list[ProgramRecord]
+    programs: tuple[_ProgramSource, ...], records: list[ProgramRecord]
 ) -> tuple[list[ProgramRecord], tuple[str, ...]]:
-    """The records under the ranks of their names, where entries say the same rank of several and names do not."""
+    """Return the records with the ranks in their file names, if those are unique but the ranks in the entries are
+    not."""
     names = [None if isinstance(one, Program) else rank_of_name(Path(one)) for one in programs]
     entries = [record.rank for record in records]
     known = None not in names and len(set(names)) == len(names)
@@ -110,25 +111,25 @@ def rehearse(
     kwargs: dict[str, Any] | None = None,
     **named: Any,
 ) -> Ranks:
-    """Call a function once for each rank of a cluster that is not there, and say what differs between the ranks.
+    """Call a function once for each rank of an absent cluster, and return the differences between the ranks.
 
-    Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
-    number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
-    gives back what the rank itself gave, or zeros. Small ones (integers, objects, flags, a loss) have the values that
-    all ranks give: where these are not known in time, all ranks are called again. Graphs, breaks, recompiles, DDP's
-    buckets, and the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the
-    reducer of DDP) are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
+    Torch's fake process group simulates the other ranks in this process: ``torch.distributed`` reports rank and world
+    size, and collectives return at once. Sizes are those of the cluster, values are not: each collective returns the
+    rank's own input, or zeros. Small values (integers, objects, flags, a loss) are exchanged between the ranks; if one
+    is not known in time, all ranks are called again. Graphs, breaks, recompiles, DDP's buckets, and issued collectives
+    and messages (``record.issued``: by Python, graphs, DTensor and DDP's reducer) are observed as by ``watch``, so that
+    a mismatch is found before a real cluster hangs on it.
 
     Args:
-        function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
-            (or it is itself), anew for each rank.
-        args, kwargs, named: of the call, the same on all ranks; the function may ask ``torch.distributed.get_rank()``.
-        world_size: how many ranks there are.
+        function: the function that each rank runs. It must call ``torch.compile``, or be compiled itself, anew for each
+            rank.
+        args, kwargs, named: arguments, the same on all ranks; the function may call ``torch.distributed.get_rank()``.
+        world_size: number of ranks.
 
     Raises:
         UsageError: ``world_size`` is less than 2, ``torch.distributed`` is in use, or nothing was compiled on rank 0.
-        Exception: what the function raised on every rank, where nothing was compiled and no collective issued before
-            it. Else ``ended`` of a rank's program says what it raised: what was seen until then is there.
+        Exception: the function raised on every rank before anything was compiled or issued. Otherwise ``ended`` of the
+            rank's program has the error, and the program has what was observed before it.
     """
     from .._torch.watch.rank_values import RankValues
     from .._torch.watch.rehearsal import rehearse as run
@@ -145,7 +146,7 @@ def rehearse(
     name = getattr(function, "__qualname__", type(function).__name__)
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     values = RankValues()
-    for again in range(4 * world_size + _PASSES):
+    for again in range(4 * world_size + _MAX_PASSES):
         by_rank: dict[int, ProgramRecord] = {}
         errors: list[BaseException] = []
         values.begin_pass()
@@ -166,11 +167,11 @@ def rehearse(
                     f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) "
                     "of a function, or one that makes what it compiles"
                 )
-        # The calls dropped what Dynamo held of their codes: rank 0 alone met what the process had compiled before.
-        if values.has_more() or (_met_entries_of_before(by_rank[0]) and again < world_size):
+        # Each call dropped Dynamo's cache of its code, so only rank 0 can have found entries from before.
+        if values.has_more() or (_found_old_entries(by_rank[0]) and again < world_size):
             continue
-        most = _PASSES if errors or (again > 1 and differences(by_rank, rehearsed=True)) else 2
-        if not values.changed or again >= most:
+        limit = _MAX_PASSES if errors or (again > 1 and differences(by_rank, rehearsed=True)) else 2
+        if not values.changed or again >= limit:
             break
     if len(errors) == world_size and not any(record.graphs or record.issued for record in by_rank.values()):
         raise errors[0]
@@ -178,18 +179,18 @@ def rehearse(
     return joined(by_rank, notes, rehearsed=True)
 
 
-_PASSES = 8
-"""Most times that all ranks are called again because they differ and had other values than the others give; if they
-agree, twice."""
+_MAX_PASSES = 8
+"""Maximum passes over all ranks while they differ and used values that later changed; two passes if they agree."""
 
 
-def _met_entries_of_before(record: ProgramRecord) -> bool:
-    """Return True if the first compile of a code found older cache entries, which a new process has not."""
+def _found_old_entries(record: ProgramRecord) -> bool:
+    """Return True if the first compile of a code object found older cache entries, which a new process would not
+    have."""
     return any(one.recompilation is not None and one.id.endswith("/0") for one in record.evaluations)
 
 
 def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehearsed: bool = False) -> Ranks:
-    """The programs by rank, compared."""
+    """Return the comparison of programs by rank."""
     ordered = dict(sorted(by_rank.items()))
     worlds = {record.world for record in ordered.values() if record.world}
     if len(worlds) > 1:

@@ -1,4 +1,4 @@
-"""``Program.what_if``: a function that is called again in child processes, once with each remedy that is a setting."""
+"""``Program.what_if``: call a function again in child processes, once with each remedy that is a setting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def what_if(
     time_limit: float | None = None,
     program: Program | None = None,
 ) -> ProgramRemedies:
-    """The runs that tried the remedies of ``program``: see ``Program.what_if``."""
+    """Try the remedies of ``program`` and return the runs: see ``Program.what_if``."""
     assert program is not None
     check_fit(fn, args, kwargs, "what_if")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
@@ -48,23 +48,23 @@ def what_if(
     ):
         launch = functools.partial(_launch, folder, fn, args, kwargs or {})
         tell("as it is", 1, len(remedies(record)) + 2)
-        base = launch((), max(FIRST_LIMIT, LIMIT_FACTOR * record.seconds, time_limit or 0.0))
+        base = launch((), max(MIN_BASE_LIMIT_SECONDS, LIMIT_FACTOR * record.seconds, time_limit or 0.0))
         return tried(record, base, launch, _compare, RESULT, time_limit, tell)
 
 
-FIRST_LIMIT = 600.0
-"""Seconds that the call without a remedy may take at least."""
+MIN_BASE_LIMIT_SECONDS = 600.0
+"""Lower bound of the time limit of the call without a remedy, in seconds."""
 
 
 def _launch(
     folder: str, fn: Any, args: Any, kwargs: Any, settings: tuple[Remedy, ...], seconds: float
 ) -> Attempt:
-    """Call the function in a process of its own."""
+    """Call the function in a separate process."""
     from ..child import pickling, process
     from ..child.child import TooLong
 
     path = os.path.join(folder, f"{len(os.listdir(folder))}.pickle")
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         reply, _ = process.call(
             "compile_lens.api.remedies:serve", fn, args, kwargs, settings, path, first=_FIRST, seconds=seconds
@@ -79,7 +79,7 @@ def _launch(
         return Attempt(None, seconds, failure=f"it ran past its time limit of {seconds:.0f} s and was ended")
     except ChildError as error:
         first = str(error).partition("\n")[0]
-        return Attempt(None, time.monotonic() - began, failure=first)
+        return Attempt(None, time.monotonic() - start, failure=first)
     seen = from_json(reply["record"], ProgramRecord)
     return Attempt(
         seen, reply["seconds"], (path if reply["stored"] else "", reply["error"], reply["unstored"])
@@ -87,20 +87,20 @@ def _launch(
 
 
 def serve(fn: Any, args: Any, kwargs: Any, settings: tuple[Remedy, ...], path: str) -> dict[str, Any]:
-    """Call the function with settings and store what it returns. The child runs this."""
+    """Call the function with settings and store its result. Runs in the child."""
     from .._torch.watch.remedy_settings import RemedySettings
     from .watch import WatchContext
 
     applied = RemedySettings(settings)
     applied.apply()
     error, unstored, value = "", "", None
-    began = time.monotonic()
+    start = time.monotonic()
     with WatchContext("what_if") as program:
         try:
             value = fn(*args, **kwargs)
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     record = program.record
     record = dataclasses.replace(record, missing=(*record.missing, *applied.missing()))
     if not error:
@@ -120,7 +120,7 @@ def serve(fn: Any, args: Any, kwargs: Any, settings: tuple[Remedy, ...], path: s
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """The parts of a value by name, without gradients' graphs, which no process can send."""
+    """Return the parts of a value by name, detached from autograd graphs, which cannot be pickled."""
     import torch
 
     from .._torch.ground import values

@@ -1,4 +1,4 @@
-"""Operator support of backends, by torch's own tables, and operators of a capture that a target lacks."""
+"""Operator support of backends by torch's own tables, and operators of a capture that a target lacks."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ COMPOSITE_NOTE = (
 def support(op: Any) -> Support:
     """Return the backends that implement an ATen operator, and how Inductor lowers it.
 
-    The answer is that of the table which torch's own build reads (``native_functions.yaml``), so that it holds for
-    devices for which this torch was not built.
+    The source is the table that torch's build reads (``native_functions.yaml``), so it covers devices that this build
+    lacks.
 
     Args:
-        op: a name (``"sort"``, ``"aten.sort.stable"``), an operator (``torch.ops.aten.sort``), or a function of
-            torch's that is one operator (``torch.sort``). A name without an overload stands for all of them but those
-            that write to ``out=``.
+        op: a name (``"sort"``, ``"aten.sort.stable"``), an operator (``torch.ops.aten.sort``), or a torch function that
+            is one operator (``torch.sort``). A name without an overload means all overloads except those with ``out=``.
 
     Raises:
-        UsageError: there is no such operator (the message names close ones), or it is a function of several.
+        UsageError: there is no such operator (the message names similar ones), or the function is not a single one.
     """
-    from .._torch.operators import support as asked
+    from .._torch.operators import support as tables
 
-    overloads = asked.overloads(op)
-    names = asked.names_of(op)
+    overloads = tables.overloads(op)
+    names = tables.names_of(op)
     notes = [TYPES_NOTE]
     if any(i.kind == "composite" for o in overloads for i in o.implementations):
         notes.append(COMPOSITE_NOTE)
     name = op if isinstance(op, str) else ".".join(filter(None, names))
-    return Support(name, overloads, asked.source(names[0]), tuple(notes))
+    return Support(name, overloads, tables.source(names[0]), tuple(notes))
 
 
 def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
     """Return the operators and dtypes of a capture that a target lacks.
 
-    Looked up are the operators that eager PyTorch dispatches, those of the graphs that were handed to Inductor, and
-    the library calls of the generated code. It reads the record, and torch's tables.
+    It looks up the operators that eager PyTorch dispatches, those of Inductor's input graphs, and the library calls of
+    the generated code, in the record and torch's tables.
 
     Args:
         target: as for ``capture`` (``"mps"``, ``"h100"``).
@@ -60,7 +59,7 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
     Raises:
         UsageError: the target is not known.
     """
-    from .._torch.operators import support as asked
+    from .._torch.operators import support as tables
 
     device = resolve(target).device
     if device not in BACKENDS:
@@ -71,7 +70,7 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
     lacks: list[UnsupportedOperator] = []
     unknown: list[str] = []
     for op, places in uses.places.items():
-        implementation = asked.lookup(op, device)
+        implementation = tables.lookup(op, device)
         if implementation is None:
             unknown.append(op)
         elif implementation.kind in ("none", "on the CPU"):
@@ -94,13 +93,13 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
         tuple(uses.places),
         tuple(lacks),
         tuple(unknown),
-        asked.source(),
+        tables.source(),
         tuple(_notes(capture, device, asked_for)),
     )
 
 
 class _Uses:
-    """Operators by name: where they stand, and which Python lines they came from."""
+    """Operators by name, with the places and the Python lines of their uses."""
 
     def __init__(self) -> None:
         self.places: dict[str, dict[str, None]] = {}
@@ -138,7 +137,7 @@ def _plain(target: str) -> str:
 
 
 def _called(name: str) -> str:
-    """The operator of a library call: ``aten.sort.stable``, ``aten.addmm.out``; ``""`` for one of another library."""
+    """Return the operator of a library call (``aten.sort.stable``, ``aten.addmm.out``); ``""`` for another library."""
     plain = _plain(name.partition("#")[0].removeprefix("torch.ops."))
     if plain.startswith("extern_kernels."):
         function = plain.removeprefix("extern_kernels.")
@@ -153,7 +152,7 @@ def _reason(implementation: Implementation) -> str:
 
 
 def _compiled(op: str, places: tuple[str, ...], implementation: Implementation, device: str) -> str:
-    from .._torch.operators import support as asked
+    from .._torch.operators import support as tables
 
     called = any(place.startswith("library call") for place in places)
     handed = any(place.endswith(" graph") for place in places)
@@ -163,8 +162,8 @@ def _compiled(op: str, places: tuple[str, ...], implementation: Implementation, 
         return "the generated code calls it, and would fail there"
     if not handed:
         return "only eager PyTorch dispatches it: the compiled graphs have other operators in its place"
-    fate = asked.lowering_kind(op)
-    if fate == "lowering" and asked.may_call(op):
+    fate = tables.lowering_kind(op)
+    if fate == "lowering" and tables.may_call(op):
         return "Inductor generates code for it or calls it, as the case may be: compiled code may fail too"
     if fate in ("lowering", "decomposition"):
         return f"Inductor generates code for it: compiled code needs no kernel of {device}'s, eager code does"
@@ -178,10 +177,12 @@ def _compiled(op: str, places: tuple[str, ...], implementation: Implementation, 
 
 
 def _notes(capture: Capture, device: str, target: str) -> Iterator[str]:
-    made_for = capture.target.model.device if capture.target else capture.environment.device.partition(":")[0]
-    if made_for != device:
+    captured_device = (
+        capture.target.model.device if capture.target else capture.environment.device.partition(":")[0]
+    )
+    if captured_device != device:
         yield (
-            f"The operators are those that PyTorch chose for {made_for}. For {target} it may choose others (for "
+            f"The operators are those that PyTorch chose for {captured_device}. For {target} it may choose others (for "
             f"attention it does); capture(…, target={target!r}) has those."
         )
     notes = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""WatchContext a whole program: ``with compile_lens.watch() as program:`` and ``@compile_lens.watch``."""
+"""Watching of a whole program: ``with compile_lens.watch() as program:`` and ``@compile_lens.watch``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class WatchContext:
-    """A watch: a context that gives a ``Program``, or a decorator that watches each call.
+    """A watch: a context manager that returns a ``Program``, or a decorator that watches each call.
 
     Attributes:
-        program: what is seen, or was; of a decorated function, by its last call.
+        program: the program observed so far; for a decorated function that of its last call.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WatchContext:
             kept = self._kept
             watch.open(None if kept is None else lambda seen: kept(records.of(seen, "")))
             return self.program
-        except BaseException as error:  # an interrupt: no ``__exit__`` follows
+        except BaseException as error:  # an interrupt: ``__exit__`` is not called
             self.close(ending(error))
             raise
 
@@ -60,19 +60,19 @@ class WatchContext:
         self.close(ending(error) if error is not None else "the block ended")
 
     def close(self, ended: str) -> None:
-        """Watch no longer; ``ended`` says why. It may be repeated."""
+        """Stop watching; ``ended`` is the reason. It may be called again."""
         watch = self._watch
         if watch is not None:
             try:
                 watch.close(ended)
-            finally:  # also where an interrupt came first
+            finally:  # again, in case an interrupt stopped the first call
                 watch.close(ended)
                 self._watch = None
 
     def __call__(self, function: _F) -> _F:
         if not callable(function):
             raise UsageError(f"watch decorates a function, not {type(function).__name__}: {function!r}")
-        if any(asks(function) for asks in _LATER):
+        if any(asks(function) for asks in _RUNS_LATER):
             raise UsageError(
                 f"watch cannot decorate {getattr(function, '__qualname__', function)!r}, a generator or coroutine: its "
                 "call ends before it runs; write `with compile_lens.watch() as program:` around what runs it"
@@ -96,17 +96,17 @@ def watch(function: _F) -> _F: ...
 def watch(function: Any = None) -> Any:
     """Watch what ``torch.compile`` does in a block of a program, without changing it.
 
-    ``with compile_lens.watch() as program:`` sees every frame that Dynamo is asked about, in this thread and those that
-    it starts: graphs, graph breaks, recompiles with the guard that failed, what ran eagerly, each line of the
-    source, the time of compiling. Backend, settings, caches and results stay the program's. ``print(program)`` shows
-    what was seen, ``program.save("program.json")`` keeps it.
+    ``with compile_lens.watch() as program:`` observes every frame evaluation of Dynamo, in this thread and in threads
+    that it starts: graphs, graph breaks, recompiles with the failed guard, code that ran eagerly, each source line,
+    compile times. Backend, settings, caches and results are not changed. ``print(program)`` shows the result,
+    ``program.save("program.json")`` saves it.
 
-    ``@compile_lens.watch`` over a function watches each of its calls; ``function.program`` is the last one's.
+    ``@compile_lens.watch`` on a function watches each of its calls; ``function.program`` is that of the last call.
 
-    Nothing is lowered for it: ``compile_lens.capture`` looks into one function in depth.
+    Watching lowers nothing itself; ``compile_lens.capture`` examines one function in depth.
 
     Args:
-        function: what to decorate; without it, a context (``WatchContext``) is returned.
+        function: the function to decorate; without it a ``WatchContext`` is returned.
 
     Raises:
         UsageError: ``function`` is not callable, or its call ends before it runs (a generator, ``async def``).
@@ -114,11 +114,11 @@ def watch(function: Any = None) -> Any:
     return WatchContext() if function is None else WatchContext()(function)
 
 
-_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+_RUNS_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class _Records:
-    """Makes the record of a watch, and keeps it once the watch is over."""
+    """Records of a watch: a new one on each request while it is open, then the final one."""
 
     def __init__(self, watch: Any, name: str, arguments: tuple[str, ...]) -> None:
         self._watch = watch
@@ -135,16 +135,16 @@ class _Records:
         record = self.of(self._watch.observations(), ended or "")
         if ended is not None:
             self._kept = self._watch.kept()
-            self._last, self._watch = record, None  # what else was seen while it ran is let go
+            self._last, self._watch = record, None  # release the other observations
         return record
 
     def kept(self, number: int) -> tuple[Any, list[str]]:
-        """Return what it takes to lower a graph again, or None, and the code that was observed for it."""
+        """Return the retained graph of this number, or None, and the code that was observed for it."""
         graphs = self._kept if self._watch is None else self._watch.kept()
         return graphs[number] if number < len(graphs) else (None, [])
 
     def of(self, seen: Any, ended: str) -> ProgramRecord:
-        """The record of what a watch saw."""
+        """Return the record of a watch's observations."""
         from ..engine.environment import environment
         from ..engine.record import in_cells
 

@@ -22,8 +22,8 @@ from ..trials.run_figures import LACKS, run_figure
 from ..trials.switches import SWITCHES, CaptureContents, Switch, applied, merged, only_run
 from .capture import capture
 
-PAIRS = 6
-"""Pairs that are tried: those of the four switches that matter most."""
+MAX_PAIRS = 6
+"""Default number of pairs to try: those of the four best switches."""
 
 
 @outside_dynamo
@@ -40,30 +40,29 @@ def what_if(
 ) -> WhatIf:
     """Try one compiler switch at a time on ``fn(*args, **kwargs)``, then pairs of those that matter.
 
-    Each trial is a capture with one setting of Inductor's or of ``torch.compile``'s changed, so that the function runs
-    once for each, as a plain call would; with ``target`` it runs on the CPU in a child process, without results.
-    Code is only generated: launches are counted, bytes and the peak modelled, and no time is known. With
-    ``emulate_precision_casts``, tried where numbers are of half precision, code is built (for an absent GPU,
-    interpreted) and run, as ``verify`` does; ``isolate_recompiles`` counts how often the first call compiles again
-    beside what this process has compiled for the same code (or is refused at its limit). Switches that
-    cannot matter for what the capture holds are left out with the reason. An interrupt (Ctrl-C) ends it and keeps
-    what it has.
+    Each trial is a capture with one setting of Inductor or ``torch.compile`` changed, so that the function runs once
+    for each, as in a plain call; with ``target`` it runs on the CPU in a child process, without results. Code is only
+    generated: launches are counted, bytes and the peak are modelled, and times are not known. For
+    ``emulate_precision_casts``, tried if there is half precision, code is built (interpreted for an absent GPU) and run
+    as in ``verify``; ``isolate_recompiles`` counts if the first call recompiles because of cache entries that this
+    process has for the same code (or is refused at the limit). Switches that cannot matter for the capture are left out
+    with the reason. An interrupt (Ctrl-C) ends the trials and keeps the results.
 
     Args:
         fn, kwargs, target: as for ``capture``.
-        switches: names of the switches to try (see ``compile_lens.trials.switches``); all that may matter if not given.
-        pairs: whether pairs of those that matter are tried as well, or how many at most, of the best first; by default
-            six, which are those of four switches. A pair helps where it is better than each of its two.
-        show_progress: a progress bar on stderr; by default in a terminal and in a notebook.
-        options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
+        switches: names of the switches to try (see ``compile_lens.trials.switches``); default: all that may matter.
+        pairs: True to try pairs of switches that matter too, or their maximum number, best first; by default six, the
+            pairs of four switches. A pair helps if it is better than both of its switches.
+        show_progress: True for a progress bar on stderr; by default in a terminal or a notebook.
+        options: other options of ``capture``; Inductor ``options`` apply to each trial too.
 
     Returns:
-        A ``WhatIf``: ``.helpful``, ``.trials``, ``.not_tried``, ``.diff(name)``, ``.save("what-if.html")``; printed it
-        is a table, and in a notebook each row opens the difference that the switch makes.
+        A ``WhatIf``: ``.helpful``, ``.trials``, ``.not_tried``, ``.diff(name)``, ``.save("what-if.html")``; its text is
+        a table, and in a notebook each row opens the difference that the switch makes.
 
     Raises:
-        UsageError: an argument is not usable, or there is no such switch.
-        CaptureError: the function cannot be captured as it is.
+        UsageError: an argument is invalid, or there is no such switch.
+        CaptureError: the function cannot be captured without a switch.
     """
     if "calls" in options:
         check_callable(fn, "what_if")
@@ -95,10 +94,10 @@ def what_if(
         def run(some: list[Switch]) -> None:
             with bar("what if", quiet=quiet) as tell:
                 for number, switch in enumerate(some, 1):
-                    check()  # an interrupt that came to nothing where it was raised
+                    check()  # raises an interrupt that was swallowed
                     trial = _trial(switch, base, before, fn, args, kwargs, target, options)
                     if trial.failure:
-                        check()  # a failure that an interrupt made is none of the switch's
+                        check()  # the failure may come from an interrupt
                     trials.append(trial)
                     tell(switch.name, number, len(some))
 
@@ -136,7 +135,7 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
 
 
 def _to_pair(switches: Iterable[Switch], trials: Iterable[Trial]) -> list[Switch]:
-    """Return the switches of which pairs are tried, those that help first: of one setting's values only the best."""
+    """Return the switches to combine in pairs, helpful ones first; only the best value of each setting."""
     by_name = {switch.name: switch for switch in switches if not switch.run}
     by_setting: dict[tuple[str, ...], Switch] = {}
     for trial in sorted(trials, key=lambda t: (not t.lower, bool(t.higher))):
@@ -150,11 +149,11 @@ def _pairs(asked: bool | int) -> int:
         raise UsageError(
             f"pairs={asked!r} is neither True nor False nor a whole number from 0: how many are tried at most"
         )
-    return PAIRS if asked is True else int(asked)
+    return MAX_PAIRS if asked is True else int(asked)
 
 
 def _given(switch: Switch, own: dict[str, Any]) -> str:
-    """Return why a switch is skipped because the caller has set it; ``""`` if it is not."""
+    """Return why a switch is skipped: the caller has set it. ``""`` if not."""
     named = [name for name in (*switch.options, *switch.arguments) if own.get(name) is not None]
     if named:
         return f"you set {', '.join(f'{name}={own[name]!r}' for name in named)}"
@@ -225,7 +224,7 @@ def _unknown_here(trial: Trial) -> bool:
 
 
 def _figures(record: Record) -> dict[str, Quantity | float]:
-    """Return the figures that a capture holds."""
+    """Return the figures of a capture."""
     of_phases = {name: OF_PHASES[name](record, "") for name in FIGURES if name in OF_PHASES}
     return {**of_phases, **{name: OF_ALL[name](record) for name in FIGURES if name in OF_ALL}}
 

@@ -1,1 +1,1 @@
-"""The playground: an editor and the page of a capture that follows it, served to one browser of this machine."""
+"""The playground: an editor with a live page of its program's capture, served to one browser of this machine."""

@@ -1,4 +1,4 @@
-"""A child process of the playground that captures programs, and what stops it: a newer program, or a limit."""
+"""Child process of the playground that captures programs; a newer program or a limit interrupts it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from ...errors import ChildError
 from ...trials.environments import Environment
 from . import worker
 
-GRACE = 3.0
-"""Seconds in which a child must answer an interrupt; then it is ended, and another takes its place."""
+GRACE_SECONDS = 3.0
+"""Seconds that a child has to respond to an interrupt before it is killed and replaced."""
 
-BEAT = 0.1
-"""Seconds between two interrupts: one is lost on a child that has not begun."""
+POLL_SECONDS = 0.1
+"""Seconds between two interrupts; they are repeated, since one is lost before the request runs."""
 
-START = 120.0
-"""Seconds that a child may take to start."""
+START_SECONDS = 120.0
+"""Time limit for the start of a child, in seconds."""
 
 WORKER = "compile_lens.api.playground.worker"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one capture: seconds, and bytes of private memory of the child."""
+    """Limits of one capture: time in seconds, and the child's private memory in bytes."""
 
     seconds: float = 10.0
     memory: int = 8 << 30
 
 
 class CaptureProcess:
-    """Runs requests in one child process, in a folder of its own.
+    """One child process, in its own folder, that runs requests.
 
     Args:
-        folder: is made if it is not there.
-        environment: whose Python runs it, and answers with records; None for the Python of this process.
+        folder: working folder, created if needed.
+        environment: environment whose Python runs the child, which then answers with records; None for this process's
+            Python.
     """
 
     def __init__(self, folder: Path, limits: Limits, environment: Environment | None = None) -> None:
@@ -57,11 +58,11 @@ class CaptureProcess:
 
     @property
     def ready(self) -> bool:
-        """True if a child is there that has answered before."""
+        """True if there is a live child that has answered before."""
         return self._child is not None and not self._child.new and self._child.alive
 
     def start(self) -> None:
-        """Start a child if there is none. It imports torch while the reader looks at the page."""
+        """Start a child if there is none. It imports torch while the user looks at the page."""
         if self._child is None or not self._child.alive:
             self.forget()
             self._folder.mkdir(exist_ok=True)
@@ -88,16 +89,16 @@ class CaptureProcess:
         early: Callable[[dict[str, Any]], None] | None = None,
         spent: float = 0.0,
     ) -> dict[str, Any]:
-        """Return the child's answer; ``{"interrupted": True}`` where it became ``unwanted``, ``{"stopped": …}`` where a
-        limit or its own program ended it. ``early`` takes what the child reports before it; ``spent`` are seconds of
-        the limit that are used up."""
+        """Return the child's answer; ``{"interrupted": True}`` if the request became ``unwanted``, ``{"stopped": …}``
+        if a limit or its own program ended the child. ``early`` is called with reports before the answer; ``spent`` is
+        the part of the time limit already used, in seconds."""
         try:
             self.start()
         except ChildError as error:
             return {"interrupted": True} if self.closed else _ended(error, began=False)
         child = self._child
         assert child is not None
-        limit = max(0.0, self._limits.seconds - spent) + (START if child.new else 0.0)
+        limit = max(0.0, self._limits.seconds - spent) + (START_SECONDS if child.new else 0.0)
         answered, late = threading.Event(), threading.Event()
         watch = threading.Thread(target=_watch, args=(child, limit, answered, late, unwanted), daemon=True)
         watch.start()
@@ -115,7 +116,7 @@ class CaptureProcess:
         return {"stopped": "time"} if late.is_set() and "interrupted" in answer else answer
 
     def forget(self) -> None:
-        """End the child, which nobody waits for."""
+        """End the child, which is idle."""
         if self._child is not None:
             self._child.close()
             self._child = None
@@ -129,7 +130,7 @@ class CaptureProcess:
 
 
 def _ended(error: ChildError, began: bool) -> dict[str, Any]:
-    """Return the answer of a child that ended, or did not even begin."""
+    """Return the answer for a child that ended, or that did not start."""
     return {"stopped": "ended", "message": str(error), "began": began}
 
 
@@ -140,22 +141,22 @@ def _variables_of_any_python() -> dict[str, str]:
 def _watch(
     child: Child, limit: float, answered: threading.Event, late: threading.Event, unwanted: threading.Event
 ) -> None:
-    """Interrupt a request that is unwanted or late until it is answered; end the child if that takes too long."""
-    begun = time.monotonic()
-    while not unwanted.wait(BEAT / 2):
+    """Interrupt an unwanted or late request repeatedly until it is answered; kill the child if that takes too long."""
+    start = time.monotonic()
+    while not unwanted.wait(POLL_SECONDS / 2):
         if answered.is_set():
             return
-        if time.monotonic() - begun > limit:
+        if time.monotonic() - start > limit:
             late.set()
             break
-    given_up = time.monotonic() + GRACE
+    deadline = time.monotonic() + GRACE_SECONDS
     while not answered.is_set():
-        if child.new and not late.is_set():  # it imports torch, for whichever program comes next
-            given_up = time.monotonic() + GRACE
-        elif child.new or time.monotonic() > given_up:
+        if child.new and not late.is_set():  # still importing torch, which the next program needs too
+            deadline = time.monotonic() + GRACE_SECONDS
+        elif child.new or time.monotonic() > deadline:
             child.end()
             return
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGINT)
-        answered.wait(BEAT)
+        answered.wait(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Captures of a playground under each torch that was chosen: one child process for each, which stays for the next."""
+"""Captures of a playground under each chosen torch version, with one reusable child process for each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Report = Callable[[dict[str, Any]], None]
 
 
 class Captures:
-    """Answers requests, one at a time, in the child under the torch that a request's settings name.
+    """Child processes by torch version; they answer requests one at a time.
 
-    A child under another torch answers with a record, since its environment lacks what pages need; the child under the
-    torch of this process makes the page.
+    A child under another torch answers with a record, since its environment lacks what pages need; the child under this
+    process's torch creates the page.
 
     Args:
-        folder: in which each child has a folder of its own.
+        folder: parent of the children's folders.
     """
 
     def __init__(self, folder: Path, limits: Limits, versions: TorchVersions) -> None:
@@ -35,7 +35,7 @@ class Captures:
 
     @property
     def seconds(self) -> float:
-        """The limit of one capture."""
+        """Time limit of one capture, in seconds."""
         return self._limits.seconds
 
     def start(self) -> None:
@@ -43,7 +43,7 @@ class Captures:
         self._own.start()
 
     def ready(self, request: dict[str, Any]) -> bool:
-        """Return True if each child that a request needs has answered before."""
+        """Return True if all children that a request needs have answered before."""
         name = _torch(request)
         other = self._others.get(name)
         return self._own.ready and (not name or (other is not None and other.ready))
@@ -51,8 +51,9 @@ class Captures:
     def ask(
         self, request: dict[str, Any], unwanted: threading.Event, early: Report | None = None
     ) -> dict[str, Any]:
-        """Return the answer to a request, as ``CaptureProcess.ask`` does; an error if its torch is not here."""
-        with self._asking:  # a page that was replaced may still wait for its last answer
+        """Return the answer to a request, as ``CaptureProcess.ask`` does; an error if its torch version is not
+        installed."""
+        with self._asking:  # a replaced page may still wait for its last answer
             name = _torch(request)
             if not name:
                 return self._own.ask(request, unwanted, early)
@@ -63,13 +64,13 @@ class Captures:
                 return {"error": error_data(error)}
 
     def _process(self, name: str) -> tuple[CaptureProcess, Environment]:
-        """Return the process under an environment. Raises ``UsageError`` for a name that is none of those offered."""
+        """Return the process for an environment. Raises ``UsageError`` for a name that is not offered."""
         try:
             environment = self._versions.environment(name)
         except UsageError:
             self._drop(name)
             raise
-        if name in self._others and self._others[name].environment != environment:  # it was made anew
+        if name in self._others and self._others[name].environment != environment:  # it was created again
             self._drop(name)
         if name not in self._others:
             process = CaptureProcess(self._folder / f"torch-{name}", self._limits, environment)
@@ -79,7 +80,7 @@ class Captures:
         return self._others[name], environment
 
     def _drop(self, name: str) -> None:
-        """End the process under an environment that is gone."""
+        """End the process of an environment that was removed or replaced."""
         with self._changing:
             process = self._others.pop(name, None)
         if process is not None:
@@ -93,7 +94,7 @@ class Captures:
         unwanted: threading.Event,
         early: Report | None,
     ) -> dict[str, Any]:
-        """Return the answer of a process under another torch, with a page."""
+        """Return the answer of a process under another torch, with the page added."""
         began = time.monotonic()
 
         def page_of(answer: dict[str, Any], spent: float = 0.0) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The guard of the playground's server: it lets a request through only if a page of this server made it."""
+"""Guard of the playground's server: only requests from this server's own page pass."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 PROTOCOL = "compile-lens"
-"""Subprotocol of the WebSocket. The token stands beside it, where no address, no log and no referrer has it."""
+"""Subprotocol of the WebSocket. The token is sent with it, so that it is in no address, log or referrer."""
 
 
 class Guard:
-    """Wraps the server's application.
+    """Wrapper of the server's ASGI application.
 
-    A request must name this server as its ``Host``: a page whose name was rebound to 127.0.0.1 names its own. Where
-    it has an ``Origin``, that must be this server's; a WebSocket must have one, and the token too. Every answer forbids
-    to be framed, stored, guessed at, or named in a referrer, and none allows another origin to read it.
+    A request must have this server as its ``Host``, against DNS rebinding. An ``Origin``, if present, must be this
+    server's; a WebSocket must have one, and the token. Every response forbids framing, caching, content sniffing and
+    referrers, and no other origin may read it.
 
     Args:
         address: ``127.0.0.1:PORT``.
@@ -44,7 +44,7 @@ class Guard:
             if self._known(scope) and self._has_token(scope):
                 await self._app(scope, receive, send)
             else:
-                await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+                await send({"type": "websocket.close", "code": 1008})  # before accepting: a 403
         elif scope["type"] == "http":
             answer = self._with_headers(send)
             if self._known(scope):
@@ -56,7 +56,7 @@ class Guard:
                 await answer({"type": "http.response.body", "body": b""})
 
     def _known(self, scope: Scope) -> bool:
-        """Return True if a request names this server, and no page of another asks."""
+        """Return True if a request names this server and does not come from another origin."""
         origins = _values(scope, b"origin")
         own = origins == [self._origin] or (not origins and scope["type"] == "http")
         return _values(scope, b"host") == [self._host] and own

@@ -1,4 +1,4 @@
-"""A playground from its beginning to its end: folder, child, server, and the browser that is sent there."""
+"""Lifetime of a playground: folder, child processes, server, and opening the browser."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NAME = "f.py"
 
 
 def opening(given: str) -> tuple[Opening, str]:
-    """Return what a playground begins with, and the folder of its modules, ``""`` for none.
+    """Return the initial content of a playground, and the folder of its modules, ``""`` for none.
 
     Args:
-        given: a file, a folder of programs, a link that a playground made, or ``""``.
+        given: a file, a folder of programs, a link from a playground, or ``""``.
     """
     menu = snippets.own()
     if MARK in given:
@@ -47,7 +47,7 @@ def opening(given: str) -> tuple[Opening, str]:
 
 
 def check() -> None:
-    """Raise ``ModuleNotFoundError`` where a package of the extra is not installed."""
+    """Raise ``ModuleNotFoundError`` if a package of the extra is not installed."""
     for name in NEEDED:
         try:
             importlib.import_module(name)
@@ -59,8 +59,8 @@ def check() -> None:
 
 
 def serve(given: str, limits: Limits, browser: bool) -> None:
-    """Serve a playground until an interrupt. Everything that it writes is in a folder that only this user may enter,
-    and that is gone afterwards."""
+    """Serve a playground until an interrupt. It writes only to a private temporary folder, which is removed at the
+    end."""
     check()
     first, modules = opening(given)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -78,7 +78,7 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
 
         server.run(begun)
     except KeyboardInterrupt:
-        pass  # it was meant so
+        pass  # the normal way to end
     finally:
         captures.close()
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,8 +89,8 @@ def _interrupt(*_: object) -> None:
 
 
 def _entry_file(folder: Path, url: str) -> Path:
-    """Write a page that leads to the playground: what a browser is started with is seen by every user of the machine,
-    and the address holds the token."""
+    """Write a page that redirects to the playground: a browser's command line is visible to every user of the machine,
+    and the address has the token."""
     page = folder / "open.html"
     page.touch(0o600)
     page.write_text(

@@ -1,4 +1,4 @@
-"""A program of the playground, run and captured. The child alone imports this: it loads torch."""
+"""Running and capture of a playground program. Only the child imports this module, since it loads torch."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from ...trials.switches import SWITCHES, merged
 from .settings import Program, Settings
 
 INPUTS = "inputs"
-"""Name by which a program gives the arguments of its function."""
+"""Name of the variable with the arguments of a program's function."""
 
-USUAL = "f"
-"""Name of the function that is captured, if the program has one of that name."""
+DEFAULT_FUNCTION = "f"
+"""Name of the function to capture by default, if the program has it."""
 
 MODULE = "play"
-"""Name of the module that a program is."""
+"""Module name of a program."""
 
 SWITCHABLE = {switch.name: switch for switch in SWITCHES if switch.options}
-"""Switches that are options of Inductor alone, by name."""
+"""Switches with Inductor options, by name."""
 
 MEANINGS = {name: switch.meaning for name, switch in SWITCHABLE.items()}
 """Meaning of each switch, for the controls."""
 
-HOW = "in the child process of the playground"
+TRANSFER = "in the child process of the playground"
 
 
 class ProgramError(Exception):
-    """Error that a program raised before its function was captured, and the line of the program, 0 if none is known."""
+    """Error that a program raised before its function was captured, with its line; 0 if the line is unknown."""
 
     def __init__(self, error: BaseException, line: int) -> None:
         super().__init__(str(error))
@@ -59,9 +59,9 @@ class ProgramCapture:
     """A captured program.
 
     Attributes:
-        functions: names of what can be captured, in the order of the program.
-        function: the one that was.
-        own_inputs: whether the program makes its arguments itself.
+        functions: names of the functions that can be captured, in program order.
+        function: name of the captured one.
+        own_inputs: True if the program defines its arguments.
     """
 
     capture: Capture
@@ -71,7 +71,8 @@ class ProgramCapture:
 
 
 Early = Callable[[Callable[[], Capture]], None]
-"""Takes a function that returns the record of what was traced, each time that a graph is about to be lowered."""
+"""Function called each time a graph is about to be lowered, with a function that returns the record of what was traced
+so far."""
 
 
 def capture_program(
@@ -80,14 +81,14 @@ def capture_program(
     """Run a program and capture its function.
 
     Args:
-        file: the name that its lines have. Modules are looked for in its folder first.
+        file: file name of its lines. Modules are searched first in its folder.
         settings: torch's settings, for this program alone.
         early: see ``Early``.
 
     Raises:
-        ProgramError: the program does not parse, or it or what makes its inputs raised.
+        ProgramError: the program does not parse, or it raised, or creating its inputs did.
         CaptureError: the function raised, or the compiler rejected it.
-        UsageError: there is nothing to capture, or a setting cannot be used.
+        UsageError: there is nothing to capture, or a setting is invalid.
     """
     wanted = program.settings
     options = options_of(wanted)
@@ -104,13 +105,13 @@ def capture_program(
         call = Call.read(code_copies.compiled_module(scope[name]), inputs, None, options)
         capture = perform(call, early)[0]
     if capture.target is not None:
-        target = dataclasses.replace(capture.target, transfer=HOW)
+        target = dataclasses.replace(capture.target, transfer=TRANSFER)
         capture = dataclasses.replace(capture, target=target)
     return ProgramCapture(capture, functions, name, INPUTS in scope)
 
 
 def options_of(settings: Settings) -> CaptureOptions:
-    """Return the options of a capture with these settings. Raises ``UsageError`` for a switch that is none."""
+    """Return the options of a capture with these settings. Raises ``UsageError`` for an unknown switch."""
     unknown = [name for name in settings.switches if name not in SWITCHABLE]
     if unknown:
         raise UsageError(f"switch {unknown[0]!r} is not one of {', '.join(SWITCHABLE)}")
@@ -130,13 +131,13 @@ def _compiled(source: str, file: str) -> types.CodeType:
 
 
 def _without_place(error: SyntaxError) -> SyntaxError:
-    """Return the error with its message alone: the line has it beside it."""
+    """Return the error with only its message, since the page shows it at its line."""
     return type(error)(error.msg)
 
 
 def _executed(code: types.CodeType, source: str, file: str) -> dict[str, Any]:
-    """Return the names that a program defines. It is the module ``play`` until the next one is."""
-    ended = source if source.endswith("\n") else f"{source}\n"  # as linecache has the text of a file
+    """Run a program as the module ``play``, and return its globals."""
+    ended = source if source.endswith("\n") else f"{source}\n"  # as linecache stores files
     linecache.cache[file] = (len(ended), None, ended.splitlines(True), file)
     module = types.ModuleType(MODULE)
     module.__file__ = file
@@ -148,7 +149,7 @@ def _executed(code: types.CodeType, source: str, file: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _located(file: str) -> Iterator[None]:
-    """Raise what a program raises as ``ProgramError``, with the last of its lines that the error passed."""
+    """Turn exceptions of a program into ``ProgramError``, with the innermost line of the program."""
     try:
         yield
     except (UsageError, ProgramError):
@@ -165,8 +166,8 @@ def _located(file: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _neighbours(folder: str) -> Iterator[None]:
-    """For the duration, modules are looked for in a folder first; those from there are forgotten afterwards, so that
-    the next program has them as they are then."""
+    """Search modules first in a folder for the duration; then unload those from it, so that the next program imports
+    them again."""
     known = set(sys.modules)
     if folder:
         sys.path.insert(0, folder)
@@ -183,7 +184,7 @@ def _neighbours(folder: str) -> Iterator[None]:
 
 
 def _functions(scope: dict[str, Any]) -> Iterator[str]:
-    """Names of a program's own functions, and of modules that it made."""
+    """Yield the names of a program's own functions and ``nn.Module`` instances."""
     for name, value in scope.items():
         own = inspect.isfunction(value) and value.__module__ == MODULE
         if not name.startswith("_") and (own or isinstance(value, torch.nn.Module)):
@@ -195,13 +196,13 @@ def _chosen(functions: tuple[str, ...], wanted: str) -> str:
         raise UsageError("there is no function yet: define one, such as `def f(x): return torch.sin(x)`")
     if wanted in functions:
         return wanted
-    return USUAL if USUAL in functions else functions[-1]
+    return DEFAULT_FUNCTION if DEFAULT_FUNCTION in functions else functions[-1]
 
 
 def _inputs(
     scope: dict[str, Any], function: Callable[..., Any], name: str, settings: Settings
 ) -> tuple[Any, ...]:
-    """Return the arguments: those of the program, else a tensor for each parameter without a default."""
+    """Return the program's arguments, or else a random tensor for each parameter without a default."""
     if INPUTS in scope:
         given = scope[INPUTS]
         if not isinstance(given, (tuple, list)):
@@ -223,7 +224,7 @@ def _inputs(
 
 
 def as_set(value: Any, settings: Settings) -> Any:
-    """Return an input with the dtype and the gradients of the settings."""
+    """Return an input with the dtype and ``requires_grad`` of the settings."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
     if settings.dtype:

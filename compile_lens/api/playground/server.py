@@ -1,4 +1,5 @@
-"""The server of the playground: one page and one WebSocket, on a random port of 127.0.0.1, for one reader."""
+"""Server of the playground: one page and one WebSocket, on a random port of 127.0.0.1, for one browser page at a
+time."""
 
 from __future__ import annotations
 
@@ -16,23 +17,23 @@ from ...views.live import playground as pages
 from .captures import Captures
 from .guard import PROTOCOL, Guard
 from .session import Session
-from .settings import BESIDE, DTYPES, LARGEST, TARGETS, Program
+from .settings import BESIDE, DTYPES, MAX_SIZE, TARGETS, Program
 from .snippets import Snippet
 from .torch_versions import TorchVersions
 
 LOOPBACK = "127.0.0.1"
 """The only address that the server listens on."""
 
-LONGEST = 1 << 20
-"""Bytes of a message that it takes."""
+MAX_MESSAGE_BYTES = 1 << 20
+"""Maximum size of a received message, in bytes."""
 
-ELSEWHERE = 4001
-"""Code with which a page is told that another one has taken its place."""
+REPLACED = 4001
+"""WebSocket close code for a page that another one has replaced."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Content that the page begins with: a program, the name of its file, and the menu."""
+    """Initial content of the page: a program, the name of its file, and the menu."""
 
     program: Program
     file: str
@@ -43,9 +44,9 @@ class Server:
     """The server, bound to its port.
 
     Args:
-        captures: captures the programs.
-        folder: where modules of the programs are looked for; ``""`` for none.
-        versions: those of torch that a page may name.
+        captures: the child processes that capture programs.
+        folder: where modules of the programs are searched; ``""`` for none.
+        versions: torch versions that a page may select.
     """
 
     def __init__(self, captures: Captures, opening: Opening, folder: str, versions: TorchVersions) -> None:
@@ -59,7 +60,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address of the page. The token stands in its fragment, which no browser sends."""
+        """The address of the page, with the token in its fragment, which browsers do not send."""
         return f"http://{self.address}/#t={self._token}"
 
     def application(self) -> Any:
@@ -70,12 +71,12 @@ class Server:
         async def entry_page(request: Any) -> Any:
             return HTMLResponse(pages.entry_page())
 
-        routes = [Route("/", entry_page, methods=["GET"]), WebSocketRoute("/socket", self._talk)]
+        routes = [Route("/", entry_page, methods=["GET"]), WebSocketRoute("/socket", self._serve_page)]
         router = Router(routes, redirect_slashes=False)
         return Guard(router, self.address, self._token, pages.policy(self.address))
 
     def uvicorn(self) -> Any:
-        """Return what serves the application on ``socket``: it logs no address, and trusts no header of a proxy."""
+        """Return the uvicorn server of the application, which logs no addresses and trusts no proxy headers."""
         import uvicorn
 
         config = uvicorn.Config(
@@ -85,7 +86,7 @@ class Server:
             server_header=False,
             proxy_headers=False,
             lifespan="off",
-            ws_max_size=LONGEST,
+            ws_max_size=MAX_MESSAGE_BYTES,
             ws_per_message_deflate=False,
             limit_concurrency=32,
             timeout_graceful_shutdown=1,
@@ -93,30 +94,30 @@ class Server:
         return uvicorn.Server(config)
 
     def run(self, begun: Callable[[], None]) -> None:
-        """Serve until an interrupt; ``begun`` is called once it listens."""
+        """Serve until an interrupt; ``begun`` is called once the port is open."""
         self.socket.listen()
         begun()
         self.uvicorn().run(sockets=[self.socket])
 
-    async def _talk(self, reader: Any) -> None:
-        """Answer one page. An older one is told that it has been replaced."""
+    async def _serve_page(self, reader: Any) -> None:
+        """Serve one page, and close the connection of an older one."""
         from starlette.websockets import WebSocketDisconnect
 
         await reader.accept(subprotocol=PROTOCOL)
         if self._reader is not None:
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                await self._reader.close(ELSEWHERE)
+                await self._reader.close(REPLACED)
         self._reader = reader
         file = self._opening.file
 
         async def send(answer: dict[str, Any]) -> None:
-            await reader.send_text(json.dumps(answer))  # in ASCII: a program's texts may be no valid UTF-8
+            await reader.send_text(json.dumps(answer))  # ASCII, since a program's text may not be valid UTF-8
 
         session = Session(self._captures, f"{self._folder}/{file}" if self._folder else file, send)
         work = asyncio.create_task(session.run())
         try:
             await reader.send_json({"hello": self._hello()})
-            while await self._hear(session, reader, (await reader.receive()).get("text")):
+            while await self._receive(session, reader, (await reader.receive()).get("text")):
                 pass
         except WebSocketDisconnect:
             pass
@@ -126,8 +127,9 @@ class Server:
             if self._reader is reader:
                 self._reader = None
 
-    async def _hear(self, session: Session, reader: Any, text: str | None) -> bool:
-        """Take a message of the page, None for one without text. Return False if it ended the talk."""
+    async def _receive(self, session: Session, reader: Any, text: str | None) -> bool:
+        """Handle a message of the page; ``text`` is None if it has no text. Return False if the connection was
+        closed."""
         message = {}
         try:
             message = json.loads(text or "")
@@ -140,8 +142,8 @@ class Server:
             answer = {"error": {"type": "", "message": str(error), "line": 0}}
             await reader.send_text(json.dumps({"of": message["edit"], **answer}))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            with contextlib.suppress(RuntimeError):  # it has left, or another page took its place
-                await reader.close(1003)  # no page of ours wrote this
+            with contextlib.suppress(RuntimeError):  # the page left or was replaced
+                await reader.close(1003)  # not sent by our page
             return False
         else:
             session.want({"edit": number, "program": asdict(program), "page": page, "early": early})
@@ -158,7 +160,7 @@ class Server:
             "dtypes": DTYPES,
             "torches": self._versions.offered(),
             "sizes": [("rows", "rows"), ("columns", "columns")],
-            "largest": LARGEST,
+            "largest": MAX_SIZE,
             "seconds": self._captures.seconds,
             **pages.bundle(),
         }

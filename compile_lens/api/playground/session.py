@@ -1,4 +1,4 @@
-"""A session of the playground: the newest program is captured, and ends the capture of the one before."""
+"""Session of the playground: the newest program is captured, and interrupts the capture of an older one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .captures import Captures
 
 
 class Session:
-    """The programs of one page. Each is answered by ``send``, unless a newer one came before.
+    """The programs of one page. Each is answered through ``send``, unless a newer one has replaced it.
 
     Args:
-        send: takes each answer, with the number of its program as ``of``.
+        send: called with each answer, with the number of its program as ``of``.
     """
 
     def __init__(self, captures: Captures, file: str, send: Callable[[dict[str, Any]], Any]) -> None:
@@ -26,17 +26,17 @@ class Session:
         self._parts: dict[str, str] = {}
 
     def want(self, request: dict[str, Any]) -> None:
-        """Answer this request next; what runs is interrupted."""
+        """Answer this request next, and interrupt the running one."""
         self._wanted = request
         self._changed.set()
         self._unwanted.set()
 
     def leave(self) -> None:
-        """End what runs: nobody waits for it."""
+        """Interrupt the running request, whose page has left."""
         self._unwanted.set()
 
     async def run(self) -> None:
-        """Answer requests until this is cancelled."""
+        """Answer requests until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -51,12 +51,12 @@ class Session:
                 await self._send({"of": number, **self._changes(answer)})
 
     def _early(self, loop: asyncio.AbstractEventLoop, number: int, report: dict[str, Any]) -> None:
-        """Send what the child reports before its answer, unless a newer program came. Runs in a thread."""
+        """Send a report that precedes the answer, unless there is a newer program. Runs in a thread."""
         if not self._unwanted.is_set():
             asyncio.run_coroutine_threadsafe(self._send({"of": number, **report}), loop)
 
     def _changes(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer with only the parts of the page that differ from those that were sent last."""
+        """Return an answer with only the parts of the page that have changed since the last one."""
         if "parts" not in answer:
             return answer
         parts = answer["parts"]

@@ -1,4 +1,4 @@
-"""The settings beside the editor, as the page sends them and as a link holds them."""
+"""Settings of the playground, as sent by the page and stored in links."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from ...errors import UsageError
 
-LONGEST = 200_000
-"""Characters of a program that the playground takes."""
+MAX_PROGRAM_LENGTH = 200_000
+"""Maximum length of a program."""
 
 DTYPES = ("", "float64", "float32", "bfloat16", "float16")
-"""Types of the inputs; ``""`` leaves them as the program has them, or makes float32."""
+"""Dtypes of inputs; ``""`` keeps the program's, and float32 for generated inputs."""
 
-LARGEST = 4096
-"""Rows and columns of an input that is made for the program, at most."""
+MAX_SIZE = 4096
+"""Maximum rows or columns of a generated input."""
 
 TARGETS = (
     ("", "this CPU"),
@@ -29,26 +29,26 @@ TARGETS = (
     ("t4", "T4"),
     ("mps", "Apple GPU"),
 )
-"""Targets of the menu and their names; a link may name any target that ``capture`` knows."""
+"""Targets of the menu with their titles; a link may have any target that ``capture`` knows."""
 
 BESIDE = (("", "none"), *TARGETS[1:])
-"""The same of the second target."""
+"""Choices for the second target."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a program is captured with.
+    """Settings with which a program is captured.
 
     Attributes:
-        function: its name in the program; ``""``: ``f``, or the last one.
-        target: as in ``capture``; ``""``: the CPU of this machine.
-        beside: a second target, for a page that compares the two; ``""`` for none.
-        dtype: of the floating-point inputs; ``""`` as they are.
-        rows, columns: sizes of inputs that the program does not make itself.
-        requires_grad: whether floating-point inputs require gradients, besides those that do already.
+        function: name of the function to capture; ``""`` for ``f`` or else the last one.
+        target: as in ``capture``; ``""`` for this machine's CPU.
+        beside: a second target to compare with; ``""`` for none.
+        dtype: dtype of floating-point inputs; ``""`` to keep theirs.
+        rows, columns: sizes of generated inputs.
+        requires_grad: True if all floating-point inputs require grad.
         dynamic: as in ``torch.compile``.
-        switches: names of switches of ``what_if`` that are turned.
-        torch: name of a version that the playground offers; ``""``: that of its own process.
+        switches: names of the applied switches of ``what_if``.
+        torch: name of an offered torch version; ``""`` for that of this process.
     """
 
     function: str = ""
@@ -64,7 +64,7 @@ class Settings:
 
     @classmethod
     def read(cls, raw: object) -> Settings:
-        """Return the settings that plain data hold. Raises ``UsageError`` for what is none."""
+        """Return the settings in plain data. Raises ``UsageError`` if the data are invalid."""
         if not isinstance(raw, dict):
             raise UsageError(f"settings are an object of JSON, not {type(raw).__name__}")
         known = {field.name: raw.get(field.name, field.default) for field in fields(cls)}
@@ -75,8 +75,8 @@ class Settings:
             if not isinstance(known[name], bool):
                 raise UsageError(f"{name}={known[name]!r} is neither true nor false")
         for name in ("rows", "columns"):
-            if type(known[name]) is not int or not 1 <= known[name] <= LARGEST:
-                raise UsageError(f"{name}={known[name]!r} is no number from 1 to {LARGEST}")
+            if type(known[name]) is not int or not 1 <= known[name] <= MAX_SIZE:
+                raise UsageError(f"{name}={known[name]!r} is no number from 1 to {MAX_SIZE}")
         if known["dtype"] not in DTYPES:
             raise UsageError(f"dtype={known['dtype']!r} is not one of {', '.join(filter(None, DTYPES))}")
         if any(known[name].endswith(".json") for name in ("target", "beside")):
@@ -101,28 +101,28 @@ class Program:
 
     @classmethod
     def read(cls, raw: Any) -> Program:
-        """Return the program that plain data hold. Raises ``UsageError`` for what is none."""
+        """Return the program in plain data. Raises ``UsageError`` if the data are invalid."""
         source = raw.get("source") if isinstance(raw, dict) else None
         if not isinstance(source, str):
             raise UsageError("a program is a text")
-        if len(source) > LONGEST:
+        if len(source) > MAX_PROGRAM_LENGTH:
             raise UsageError(
-                f"the program has {len(source):,} characters, and the playground takes {LONGEST:,}"
+                f"the program has {len(source):,} characters, and the playground takes {MAX_PROGRAM_LENGTH:,}"
             )
         return cls(source, Settings.read(raw.get("settings", {})))
 
 
 MARK = "#p="
-"""What stands before the program in a link."""
+"""Marker before the program in a link."""
 
 
 def from_link(link: str) -> Program:
-    """Return the program in a link that the playground made. Raises ``UsageError`` if there is none."""
+    """Return the program in a playground link. Raises ``UsageError`` if there is none."""
     text = link.partition(MARK)[2]
     try:
         packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         reader = zlib.decompressobj()
-        plain = reader.decompress(packed, 8 * LONGEST)
+        plain = reader.decompress(packed, 8 * MAX_PROGRAM_LENGTH)
         if not plain or reader.unconsumed_tail:
             raise ValueError("it is longer than a program of the playground")
         raw = json.loads(plain)

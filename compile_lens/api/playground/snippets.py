@@ -1,4 +1,4 @@
-"""The menu of programs: those that come along, or the files of a folder. The page gets their texts, never a path."""
+"""Menu of programs: the bundled ones, or the files of a folder. The page gets their texts, never a path."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from ...errors import UsageError
 from ...record import syntax
-from .settings import LONGEST
+from .settings import MAX_PROGRAM_LENGTH
 
-MOST = 200
-"""Files of a folder that are in the menu."""
+MAX_FILES = 200
+"""Maximum number of a folder's files in the menu."""
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A program of the menu: its title there, the name of its file, its text."""
+    """A program of the menu: its title, file name and text."""
 
     title: str
     file: str
@@ -27,7 +27,7 @@ class Snippet:
 
 
 def own() -> list[Snippet]:
-    """Return the programs that come along."""
+    """Return the bundled programs."""
     return list(_snippets(importlib.resources.files(__package__).joinpath("snippets").iterdir()))
 
 
@@ -45,24 +45,26 @@ def of_file(path: Path) -> Snippet:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(source) > LONGEST:
-        raise UsageError(f"{path} has {len(source):,} characters, and the playground takes {LONGEST:,}")
+    if len(source) > MAX_PROGRAM_LENGTH:
+        raise UsageError(
+            f"{path} has {len(source):,} characters, and the playground takes {MAX_PROGRAM_LENGTH:,}"
+        )
     return Snippet(title_of(source, path.name), path.name, source)
 
 
 def _snippets(files: Iterable[Any]) -> Iterator[Snippet]:
     python = sorted((f for f in files if f.name.endswith(".py") and f.is_file()), key=lambda f: f.name)
-    for file in python[:MOST]:
+    for file in python[:MAX_FILES]:
         try:
             source = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-        if len(source) <= LONGEST:
+        if len(source) <= MAX_PROGRAM_LENGTH:
             yield Snippet(title_of(source, file.name), file.name, source)
 
 
 def title_of(source: str, name: str) -> str:
-    """Return the first line of a program's docstring; its file's name where there is none."""
+    """Return the first line of a program's docstring, or its file name if it has none."""
     try:
         words = ast.get_docstring(syntax.parse(source))
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Versions of torch of a playground: that of its own process, and the environments that ``upgrade`` made."""
+"""Torch versions of a playground: that of its own process, and the environments created by ``upgrade``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...trials import environments
 from ...trials.environments import Environment
 
 UPGRADE = "compile-lens upgrade"
-"""The command that makes environments, and removes them."""
+"""The command that creates and removes environments."""
 
 
 @dataclass(frozen=True)
 class TorchVersions:
-    """The environments in a folder, as they are at each call: one may come or go while the playground runs. It makes
-    none."""
+    """The complete environments in a folder, read again at each call, since they may change while the playground
+    runs."""
 
     folder: Path
 
     def offered(self) -> list[tuple[str, str]]:
-        """Return names and words for a menu; ``""`` is the torch of this process."""
+        """Return names and titles for the menu; ``""`` is the torch of this process."""
         versions = {"": own(), **{name: one.torch for name, one in self._whole().items()}}
         count = Counter(versions.values())
         return [
@@ -32,7 +32,7 @@ class TorchVersions:
         ]
 
     def check(self, name: str) -> None:
-        """Raise ``UsageError`` for a name that is none of those offered."""
+        """Raise ``UsageError`` for a name that is not offered."""
         if name:
             self.environment(name)
 
@@ -49,7 +49,7 @@ class TorchVersions:
 
 
 def own() -> str:
-    """Return the version of this process's torch, which need not be imported."""
+    """Return the version of this process's torch, without importing it."""
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:  # built in place

@@ -16,17 +16,18 @@ from .faults import error_data
 from .settings import Settings
 
 HERE = "this machine"
-"""Name of the column that has no target."""
+"""Name of the column without a target."""
 
 
 def comparison_of(
     settings: Settings, capture: Callable[[Settings], Capture], file: str = ""
 ) -> tuple[Comparison | None, dict[str, Any] | None]:
-    """Return the comparison of a program's two targets, None if neither was captured, and what failed, None if nothing.
+    """Return the comparison of a program's two targets (None if neither was captured) and the error (None if there is
+    none).
 
     Args:
-        capture: captures the program for the target of these settings.
-        file: name of the program in errors.
+        capture: function that captures the program with the given settings.
+        file: file name of the program, for lines of errors.
     """
     columns: list[Column] = []
     faults: dict[str, dict[str, Any]] = {}
@@ -34,7 +35,7 @@ def comparison_of(
         name = target or HERE
         try:
             captured = capture(dataclasses.replace(settings, target=target, beside=""))
-        except Exception as error:  # also of the program itself: the other target may do without that line
+        except Exception as error:  # even one of the program: the other target may not run that line
             faults[name] = fault = error_data(error, file)
             columns.append(Column(name, getattr(error, "capture", None), _words(fault)))
         else:
@@ -54,7 +55,7 @@ def _words(fault: dict[str, Any]) -> str:
 
 
 def _joined(faults: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return one fault for all: it names the targets, unless both failed in the same way."""
+    """Return a single error for both targets; it names them unless both failed in the same way."""
     first, *others = faults.values()
     if first in others:
         return first

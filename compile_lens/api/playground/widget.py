@@ -1,4 +1,4 @@
-"""The playground in a cell of a notebook: the page of a function's capture, with controls for its inputs."""
+"""The playground as a notebook widget: the page of a function's capture, with controls for its inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from .settings import BESIDE, DTYPES, LARGEST, TARGETS, Settings
+from .settings import BESIDE, DTYPES, MAX_SIZE, TARGETS, Settings
 
 if TYPE_CHECKING:
     import torch
@@ -18,26 +18,25 @@ if TYPE_CHECKING:
     from ...results.capture import Capture
     from ...results.comparison import Comparison
 
-MOST = 6
-"""Sizes that have a slider: the first ones of the arguments."""
+MAX_SLIDERS = 6
+"""Maximum number of sizes with a slider, the first ones of the arguments."""
 
-BYTES = 1 << 30
-"""Bytes of the inputs that a widget makes, at most."""
+MAX_INPUT_BYTES = 1 << 30
+"""Maximum total size of a widget's inputs, in bytes."""
 
 PREFIX = "size"
-"""Prefix of the setting of a size, such as ``size8``."""
+"""Prefix of the settings of sizes, such as ``size8``."""
 
 
 def play(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Return a widget for a notebook: the page of ``fn(*args, **kwargs)``, and controls that capture it anew.
+    """Return a notebook widget: the page of ``fn(*args, **kwargs)``, with controls that capture it again.
 
-    A slider stands for each size of the inputs; dimensions of equal size move together. Menus and switches choose the
-    device, or two to compare, the dtype, gradients and options of the compiler. An input of another size repeats or
-    drops values of the one that was given, which is never changed. ``capture`` of the widget is the newest capture,
-    ``comparison`` that of two devices.
+    Each size of the inputs has a slider; dimensions of equal size move together. Menus and switches set the device, or
+    two to compare, the dtype, gradients and compiler options. A resized input repeats or drops values of the given one,
+    which is never changed. The widget's ``capture`` is the newest capture, its ``comparison`` that of two devices.
 
-    Works where anywidgets do: JupyterLab, the classic notebook, VS Code, Colab, marimo. A capture runs in the process
-    of the notebook, as calling the function would.
+    It works wherever anywidget does: JupyterLab, the classic notebook, VS Code, Colab, marimo. Captures run in the
+    notebook's process.
 
     Raises:
         ModuleNotFoundError: anywidget is not installed.
@@ -52,10 +51,10 @@ def play(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 @dataclass(frozen=True)
 class Inputs:
-    """A function, its arguments, and their sizes.
+    """A function, its arguments, and the adjustable sizes.
 
     Attributes:
-        sizes: for each size that has a slider, the dimensions that have it, such as ``x[0], weight[1]``.
+        sizes: for each size with a slider, its dimensions, such as ``x[0], weight[1]``.
     """
 
     fn: Callable[..., Any]
@@ -65,17 +64,17 @@ class Inputs:
 
     @classmethod
     def of(cls, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inputs:
-        """Return the inputs of a call. A dimension of size 1 is not moved: it is there to be broadcast."""
+        """Return the inputs of a call. Dimensions of size 1 have no slider, since they are usually broadcast."""
         dimensions: dict[int, list[str]] = {}
         for name, tensor in _named_tensors(fn, args, kwargs):
             for at, size in enumerate(tensor.shape):
                 if size > 1:
                     dimensions.setdefault(size, []).append(f"{name}[{at}]")
-        first = list(dimensions.items())[:MOST]
+        first = list(dimensions.items())[:MAX_SLIDERS]
         return cls(fn, args, kwargs, {size: ", ".join(names) for size, names in first})
 
     def offer(self) -> dict[str, Any]:
-        """Return what the controls begin with."""
+        """Return the initial state of the controls."""
         return {
             "settings": {**asdict(Settings()), **{f"{PREFIX}{size}": size for size in self.sizes}},
             "targets": TARGETS,
@@ -83,19 +82,19 @@ class Inputs:
             "dtypes": DTYPES,
             "torches": (),
             "sizes": [(f"{PREFIX}{size}", names) for size, names in self.sizes.items()],
-            "largest": max((LARGEST, *self.sizes)),
+            "largest": max((MAX_SIZE, *self.sizes)),
         }
 
     def resized(self, raw: dict[str, Any], settings: Settings) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments with the sizes that plain data hold, and with the settings' dtype and gradients."""
+        """Return the arguments with the sizes in plain data, and with the settings' dtype and ``requires_grad``."""
         from ..._torch.ground import values
 
         sizes = {size: _size(raw.get(f"{PREFIX}{size}", size), size) for size in self.sizes}
         tensors = [tensor for _, tensor in _named_tensors(self.fn, self.args, self.kwargs)]
         total = sum(math.prod(_shape(one, sizes)) * one.element_size() for one in tensors)
-        if total > BYTES:
+        if total > MAX_INPUT_BYTES:
             raise UsageError(
-                f"inputs of these sizes have {total / BYTES:.1f} GiB, and a widget makes at most 1"
+                f"inputs of these sizes have {total / MAX_INPUT_BYTES:.1f} GiB, and a widget makes at most 1"
             )
         change = functools.partial(_input, sizes=sizes, settings=settings)
         args, kwargs = values.map_leaves(change, (self.args, self.kwargs))
@@ -105,7 +104,7 @@ class Inputs:
 def _named_tensors(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors that can be made anew in another size, with the names of their parameters."""
+    """Yield the tensors that can be resized, with the names of their parameters."""
     from ..._torch.ground import values
     from ...engine.options import fits, signature_of
 
@@ -127,7 +126,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _size(value: Any, usual: int) -> int:
-    largest = max(LARGEST, usual)
+    largest = max(MAX_SIZE, usual)
     if type(value) is not int or not 1 <= value <= largest:
         raise UsageError(f"a size is a number from 1 to {largest}, not {value!r}")
     return value
@@ -138,7 +137,8 @@ def _shape(tensor: torch.Tensor, sizes: dict[int, int]) -> list[int]:
 
 
 def _input(value: Any, sizes: dict[int, int], settings: Settings) -> Any:
-    """A leaf of the arguments as it is set: a tensor of its own, so that the one that was given stays as it is."""
+    """Return a leaf of the arguments with the settings applied; tensors are copied, so that the given ones do not
+    change."""
     import torch
 
     from .program_capture import as_set
@@ -158,7 +158,7 @@ def _input(value: Any, sizes: dict[int, int], settings: Settings) -> Any:
 
 
 def captured(inputs: Inputs, raw: dict[str, Any]) -> Capture:
-    """Return the capture of a call with the settings and sizes that plain data hold."""
+    """Return the capture of a call with the settings and sizes in plain data."""
     from ..capture import capture
     from .program_capture import options_of
 
@@ -196,8 +196,8 @@ def _widget_class() -> Any:
         """The widget.
 
         Attributes:
-            capture: the newest capture, None before the first; of two targets that of the first one that compiled.
-            comparison: that of two targets, None where the newest capture is for one.
+            capture: the newest capture, None before the first; for two targets that of the first one that compiled.
+            comparison: the comparison of two targets; None if the newest capture has one target.
         """
 
         _esm = widget_module()

@@ -1,6 +1,6 @@
-"""The child of the playground: it captures programs, one after another, until an interrupt says that one is not wanted.
+"""Child process of the playground: it captures programs one after another; an interrupt cancels the current one.
 
-``session.py`` starts it and talks with it in JSON: nothing is unpickled on either side.
+``capture_process.py`` starts it. Requests and replies are JSON: neither side unpickles anything.
 """
 
 from __future__ import annotations
@@ -26,36 +26,37 @@ if TYPE_CHECKING:
     from ...results.comparison import Comparison
 
 MEMORY = "COMPILE_LENS_PLAY_MEMORY"
-"""Variable with the bytes of private memory that the child may have."""
+"""Environment variable with the child's limit of private memory, in bytes."""
 
 RECORDS = "COMPILE_LENS_PLAY_RECORDS"
-"""Variable that is not empty in a child under another torch, which lacks what pages need: it answers with records, and
-the child under the torch of the playground makes pages of them."""
+"""Environment variable that is not empty in a child under another torch, which lacks what pages need: it answers with
+records, from which the child under the playground's torch creates pages."""
 
 
 def main(replies: int) -> None:
-    """Serve until the playground closes the pipe, or is silent for long."""
+    """Serve until the playground closes the pipe or sends nothing for ``IDLE_SECONDS``."""
     limit_memory(int(os.environ.pop(MEMORY)))
-    gc.set_threshold(worker.GC_THRESHOLD, 20, 100)  # it collects after each request
-    signal.signal(signal.SIGINT, Interrupt.hear)
+    gc.set_threshold(worker.GC_THRESHOLD, 20, 100)  # ``serve`` collects after each request
+    signal.signal(signal.SIGINT, Interrupt.handle)
     answerer = Answerer(bool(os.environ.pop(RECORDS)))
     worker.serve(replies, answerer.answer, answerer.prepare)
 
 
-AGAIN = 0.5
-"""Seconds after which a request that did not end at an interrupt gets the next one: something took the first."""
+REPEAT_SECONDS = 0.5
+"""Seconds before an interrupt is raised again in a request that did not end: the first one was swallowed."""
 
 
 class Interrupt:
-    """Ends the request that runs; between requests it means nothing. The playground repeats it until it is answered."""
+    """SIGINT handler that ends the running request and does nothing between requests. The playground repeats the signal
+    until the request is answered."""
 
     running = False
     last = 0.0
 
     @classmethod
     @contextlib.contextmanager
-    def put_off(cls) -> Iterator[None]:
-        """For the duration, nothing is ended: half a message would be read as one."""
+    def postponed(cls) -> Iterator[None]:
+        """Ignore interrupts for the duration, so that a message is not cut in half."""
         was, cls.running = cls.running, False
         try:
             yield
@@ -63,46 +64,46 @@ class Interrupt:
             cls.running = was
 
     @classmethod
-    def hear(cls, *_: Any) -> None:
+    def handle(cls, *_: Any) -> None:
         now = time.monotonic()
-        if cls.running and now - cls.last > AGAIN:  # one at once would disturb what puts everything back
+        if cls.running and now - cls.last > REPEAT_SECONDS:  # too soon, it would disturb the cleanup
             cls.last = now
             raise KeyboardInterrupt
 
 
 class EarlyReports:
-    """Reports the graphs of a program that were traced, each time that one is about to be lowered.
+    """Callback that reports the traced graphs of a program each time one is about to be lowered.
 
     Attributes:
-        seconds: that it took.
+        seconds: time spent on reports.
     """
 
-    REST = 0.25
-    """Seconds between two reports, at least: a program may have many graphs."""
+    INTERVAL_SECONDS = 0.25
+    """Minimum seconds between two reports, since a program may have many graphs."""
 
     def __init__(self, report: worker.Report, records: bool) -> None:
         self._report, self._records = report, records
-        self._last = -self.REST
+        self._last = -self.INTERVAL_SECONDS
         self.seconds = 0.0
 
     def __call__(self, traced: Callable[[], Capture]) -> None:
-        began = time.monotonic()
-        if began - self._last < self.REST:
+        start = time.monotonic()
+        if start - self._last < self.INTERVAL_SECONDS:
             return
         capture = traced()
         if self._records:
             report = recorded(capture, TRACED, capture.environment.torch)
         else:
             report = shown(capture, TRACED)
-        with Interrupt.put_off():
+        with Interrupt.postponed():
             self._report(report)
         self._last = time.monotonic()
-        self.seconds += self._last - began
+        self.seconds += self._last - start
 
 
 def _reap() -> None:
-    """Take the status of processes that ended: one that an interrupt met while it was started, such as Graphviz's, is
-    known to nobody."""
+    """Collect the status of ended child processes, such as Graphviz's, that an interrupt orphaned during their
+    start."""
     if sys.platform != "win32":
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -110,16 +111,16 @@ def _reap() -> None:
 
 
 CAPTURE, COMPARISON, TRACED = "capture", "comparison", "traced"
-"""Kinds of what a child has captured; the last is a program that is being lowered."""
+"""Kinds of results of a child; ``TRACED`` is a program that is still being lowered."""
 
 
 def recorded(captured: Capture | Comparison, kind: str, torch: str) -> dict[str, Any]:
-    """Return what was captured as a record, for the child that makes pages."""
+    """Return a capture or comparison as a record, for the child that creates pages."""
     return {"record": captured.to_json(), "kind": kind, "torch": torch}
 
 
 def shown(captured: Any, kind: str, whole: bool = False) -> dict[str, Any]:
-    """Return the parts of the page of what was captured; or that page as one file, if it is wanted ``whole``."""
+    """Return the parts of the page of a capture or comparison; if ``whole``, the page as one file."""
     from ...views.live import compare, page
 
     if kind == TRACED:
@@ -129,20 +130,20 @@ def shown(captured: Any, kind: str, whole: bool = False) -> dict[str, Any]:
 
 
 FIRST = "import torch\ninputs = [torch.ones(2)]\ndef f(x): return x.sin()\n"
-"""Program that a child captures before the reader's. It draws no random numbers."""
+"""Program that a child captures first, as a warm-up. It draws no random numbers."""
 
 
 class Answerer:
-    """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file, with ``"early":
-    true`` for the graphs that were traced before they are lowered; or ``{"record": …, "kind": …}`` with the answer of a
-    child that has ``records`` alone, whose page is wanted."""
+    """Answers to requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file and ``"early":
+    true`` for reports of traced graphs before they are lowered; or ``{"record": …, "kind": …}`` for the page of a
+    record from a child that answers with ``records``."""
 
     def __init__(self, records: bool) -> None:
         self.records = records
 
     def prepare(self) -> None:
-        """Import what captures need, and make one: what torch and the page build at their first use is then among what
-        the collector, which runs after each answer, need not look through."""
+        """Import what captures need, and capture ``FIRST``, so that objects that torch and the page create at first use
+        are frozen: the collector, which runs after each answer, skips them."""
         with worker.quick_imports():
             from ..._torch import preload as preload
             from ..._torch.targets import torch_settings
@@ -152,12 +153,12 @@ class Answerer:
             self.settings = torch_settings.snapshot()[0]
             engine.stay()
             gc.freeze()
-            with contextlib.suppress(Exception):  # the reader's program says what is wrong
+            with contextlib.suppress(Exception):  # the user's program will report the problem
                 self._answer({"program": {"source": FIRST}, "file": "first.py"}, lambda _: None)
-            gc.collect()  # what was only this program's
+            gc.collect()  # objects of this program only
 
     def answer(self, data: bytes, report: worker.Report) -> dict[str, Any]:
-        began = time.perf_counter()
+        start = time.perf_counter()
         request = json.loads(data)
         _reap()
         try:
@@ -170,7 +171,7 @@ class Answerer:
             return {"interrupted": True}
         except BaseException as error:
             reply = {"error": error_data(error, request.get("file", ""))}
-        return {"seconds": time.perf_counter() - began, **reply}
+        return {"seconds": time.perf_counter() - start, **reply}
 
     def _answer(self, request: dict[str, Any], report: worker.Report) -> dict[str, Any]:
         whole = bool(request.get("page"))
@@ -216,7 +217,7 @@ class Answerer:
 
 
 def _opened(record: str, kind: str) -> Capture | Comparison:
-    """Return what a record holds. Runs no code of it."""
+    """Return the capture or comparison in a record. Runs no code of it."""
     from ...results.capture import Capture
     from ...results.comparison import Comparison
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compile_lens.api.playground import play
-from compile_lens.api.playground.server import ELSEWHERE, LOOPBACK, Server
+from compile_lens.api.playground.server import LOOPBACK, REPLACED, Server
 
 from .conftest import SECRET, NoCaptures
 
@@ -348,4 +348,4 @@ def test_a_second_page_takes_the_place_of_the_first(server: Server) -> None:
             second.recv(10)
             with pytest.raises(exceptions.ConnectionClosed) as closed:
                 first.recv(10)
-    assert closed.value.rcvd is not None and closed.value.rcvd.code == ELSEWHERE
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == REPLACED

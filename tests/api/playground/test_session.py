@@ -174,13 +174,13 @@ def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPa
     sent: list[Any] = []
 
     def send(data: dict[str, Any]) -> None:
-        Interrupt.hear()
+        Interrupt.handle()
         sent.append(data)
 
     EarlyReports(send, False)(lambda: None)  # type: ignore[arg-type, return-value]
     assert sent == [{"traced": {}}] and Interrupt.running
     with pytest.raises(KeyboardInterrupt):
-        Interrupt.hear()
+        Interrupt.handle()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -13,7 +13,7 @@ import pytest
 import compile_lens
 from compile_lens import UsageError
 from compile_lens.api.playground import play, snippets
-from compile_lens.api.playground.settings import LONGEST, Program, Settings, from_link
+from compile_lens.api.playground.settings import MAX_PROGRAM_LENGTH, Program, Settings, from_link
 
 GALLERY = Path(__file__).resolve().parents[3] / "assets" / "gallery" / "programs"
 
@@ -42,7 +42,7 @@ def test_a_link_holds_a_program_and_its_settings() -> None:
         link(b'{"source": "", "settings": {"rows": 0}}'),
         link(b'{"source": "", "settings": {"beside": "own.json"}}'),
         link(b'{"source": "", "settings": {"target": "t4", "beside": "t4"}}'),
-        link(b'{"source": "%s"}' % (b"x" * (LONGEST + 1))),
+        link(b'{"source": "%s"}' % (b"x" * (MAX_PROGRAM_LENGTH + 1))),
         link(b"0" * 100_000_000),
         link(b"{")[:-3],
     ],
