@@ -1,8 +1,8 @@
-"""Fusion of two things: whether they are one kernel, and why (``capture.why(a, b)``), from the record alone.
+"""Fusion of two items: whether they are one kernel, and why (``capture.why(a, b)``), from the record alone.
 
-Three things must not be confused. *Inlined*: lowering put both into one loop, before any fusion. *Fused*: the
-scheduler made one group of their loops. *Not fused*: they stay groups of their own, even where the C++
-backend writes both, one loop after the other, into one function with one launch.
+Three verdicts must not be confused. *Inlined*: lowering put both into one loop, before any fusion. *Fused*: the
+scheduler put their loops into one group. *Not fused*: they stay separate groups, even if the C++ backend generates
+both loops in one function with one launch.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ _VERDICTS = {
     DIFFERENT_GRAPHS: "They belong to graphs that are compiled on their own, so nothing can fuse them.",
 }
 
-
 _NO_DECISIONS = "the record holds no decisions of the scheduler for this graph"
-
 _PART = "One is, at least in part, what the other does."
 
 
@@ -57,12 +55,12 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     """Return whether ``a`` and ``b`` are one kernel, and why.
 
     Each is a kernel (or its name), the name of a node, a loop or a group, a function or operator that is called once
-    (``"gelu"``), a Python line (``"model.py:7"``; the number alone where there is one file), a call in one
-    (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name that several nodes have, by themselves
-    or by what they call, is refused, also where one node has exactly that name: torch names the first ``mul`` so.
-    Where both are in several graphs, the answer is about the one in which fusing them would save most, and the facts
-    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``). Raises ``UsageError`` for
-    what is unknown or ambiguous, with what there is.
+    (``"gelu"``), a Python line (``"model.py:7"``; the number alone if there is one file), a call in one
+    (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name shared by several nodes, as their own or
+    as that of their callee, is ambiguous, even if one node has exactly that name: torch names the first ``mul`` so.
+    If both are in several graphs, the answer is about the one in which fusing them would save most, and the facts
+    give the verdicts for the others; ``phase`` selects one (``"backward"``, ``"0/1 forward"``). Raise ``UsageError``
+    for an unknown or ambiguous item, with the valid ones.
     """
     answers = of_each_graph(capture, a, b, phase)
     first = max(answers, key=lambda answer: answer.rank)
@@ -73,7 +71,7 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
 
 
 def of_each_graph(capture: Record, a: Subject, b: Subject, phase: str = "") -> list[Why]:
-    """Return the answer for each graph in which both are; one answer where there is none."""
+    """Return an answer for each graph that contains both; a single one if no graph does."""
     one, two, common = resolve(capture, a, b, phase)
     places = [_Place(capture, *where).why_of_launches(one, two) for where in common]
     return places or [_different_graphs(one, two, unseen_loops(capture))]
@@ -91,7 +89,7 @@ def _different_graphs(one: Members, two: Members, unseen: str) -> Why:
 
 
 class _Place:
-    """One phase of one compilation: its loops, its groups, and what was decided about them."""
+    """One phase of one compilation: its loops, groups, and the scheduler's decisions."""
 
     def __init__(self, capture: Record, cid: str, phase: str) -> None:
         self.cid, self.phase = cid, phase
@@ -100,7 +98,7 @@ class _Place:
         loops, groups, code = (stages.get(f"{phase}.{s}") for s in ("loops", "groups", "code"))
         self.loops = {n.name: n for n in loops.nodes} if isinstance(loops, Graph) else {}
         self.groups = {n.name: n for n in groups.nodes} if isinstance(groups, Graph) else {}
-        self.of = {loop: n.name for n in self.groups.values() for loop in n.members}
+        self.group_of = {loop: n.name for n in self.groups.values() for loop in n.members}
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
         self._lacking = capture.lacks(claims.DECISIONS) or _NO_DECISIONS
@@ -111,7 +109,7 @@ class _Place:
         sizes = observed_sizes(compilation)
         self.buffers = Buffers(self.loops, self.groups, self.aten, self.lowered.values(), sizes)
         self._inputs = {g: set(node.inputs) for g, node in self.groups.items()}
-        self._users = _turned(self._inputs)
+        self._users = _inverted(self._inputs)
         self._order = {g: place for place, g in enumerate(self.groups)}
         self.words = UserWords(capture, cid, phase)
         self._remedies = Remedies(self.groups, self.loops, self.aten)
@@ -119,13 +117,13 @@ class _Place:
         self._in_order = all(
             self._order.get(i, -1) < place for g, place in self._order.items() for i in self._inputs[g]
         )
-        self._within: dict[str, set[str]] = {}  # names of kernels by group
+        self._kernels_of: dict[str, set[str]] = {}  # names of kernels by group
         for kernel in self.kernels:
             for group in kernel.groups:
-                self._within.setdefault(group, set()).add(kernel.name)
+                self._kernels_of.setdefault(group, set()).add(kernel.name)
 
     def why(self, one: Members, two: Members) -> Why:
-        """The answer for two things of this place."""
+        """Return the answer for two items of this graph."""
         a, b = one.places[self.cid, self.phase], two.places[self.cid, self.phase]
         where = f"{self.cid} {self.phase}"
         if one == two:
@@ -138,29 +136,31 @@ class _Place:
                 return Why(one.name, two.name, where, SAME, sentence=_PART, facts=facts)
             facts = (*facts, *self._inlined(one, both), *self._inlined(two, both))
             own_a, own_b = self._own_loops(one, both), self._own_loops(two, both)
-            if self.groups and (own_a or own_b):  # a mean: its sum has a loop, and the division is inlined
-                answer = self._related(one, two, where, own_a or a, own_b or b)
+            if self.groups and (
+                own_a or own_b
+            ):  # such as a mean: its sum has a loop, and the division is inlined
+                answer = self._compare(one, two, where, own_a or a, own_b or b)
                 return replace(answer, facts=(*facts, *answer.facts))
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
             note = (f"stage {self.phase}.groups is not in the record",)
             return Why(one.name, two.name, where, NOT_SEEN, sentence="The groups were not seen.", facts=note)
-        answer = self._related(one, two, where, a, b)
+        answer = self._compare(one, two, where, a, b)
         return replace(answer, facts=(*answer.facts, *self._realised(one, b), *self._realised(two, a)))
 
-    def _related(self, one: Members, two: Members, where: str, a: Collection[str], b: Collection[str]) -> Why:
-        """The answer for loops none of which stand for both."""
-        ga, gb = self._groups(a), self._groups(b)
-        shared = [g for g in ga if g in gb]
+    def _compare(self, one: Members, two: Members, where: str, a: Collection[str], b: Collection[str]) -> Why:
+        """Return the answer for two sets of loops without a common one."""
+        left, right = self._groups(a), self._groups(b)
+        shared = [g for g in left if g in right]
         if shared:
             return self._fused(one.name, two.name, where, a, b, shared)
-        return self._not_fused(one.name, two.name, where, ga, gb)
+        return self._not_fused(one.name, two.name, where, left, right)
 
     def _own_loops(self, node: Members, both: list[str]) -> list[str]:
-        """The loops that an ATen node has for a part of its work and that are not the other's as well."""
+        """Return the loops for a part of an ATen node's work that the two items do not share."""
         entry = self.lowered.get(node.name) if node.kind == "node" else None
         return (
-            [loop for loop in entry.parts if loop not in both and loop in self.of]
+            [loop for loop in entry.parts if loop not in both and loop in self.group_of]
             if entry is not None
             else []
         )
@@ -171,7 +171,7 @@ class _Place:
         if entry is None:
             return
         into = [loop for loop in loops if loop in entry.inlined]
-        named = self.words.in_loops if len(loops) > 1 else _list  # a single loop is introduced already
+        named = self.words.in_loops if len(loops) > 1 else _list  # a single loop has been named already
         if into and not entry.buffer and not entry.parts:
             yield f"{node.name} was inlined into {named(into)}: its value has no buffer"
         elif into and entry.parts and not entry.buffer:
@@ -197,16 +197,16 @@ class _Place:
             )
 
     def _groups(self, loops: Collection[str]) -> list[str]:
-        return list(dict.fromkeys(self.of[loop] for loop in loops if loop in self.of))
+        return list(dict.fromkeys(self.group_of[loop] for loop in loops if loop in self.group_of))
 
     def _fused(
         self, one: str, two: str, where: str, a: Collection[str], b: Collection[str], shared: list[str]
     ) -> Why:
         facts = [f"{_list(a)} and {_list(b)} are in the group {_list(shared)}"]
-        rest = [loop for loop in (*a, *b) if self.of.get(loop) not in shared]
+        rest = [loop for loop in (*a, *b) if self.group_of.get(loop) not in shared]
         if rest:
             facts = [f"in the group {_list(shared)}; not in it: {_list(dict.fromkeys(rest))}"]
-        by = [d for d in self._about(a, b) if d.fused]
+        by = [d for d in self._decisions_between(a, b) if d.fused]
         pairs = [d for d in by if not d.through_others]
         if pairs:
             first = min(pairs, key=lambda d: d.round)
@@ -216,37 +216,39 @@ class _Place:
             facts.append(f"no round fused the two as a pair: a third was fused with both. {by[0]}")
         return Why(one, two, where, FUSED, sentence=_VERDICTS[FUSED], facts=tuple(facts), decisions=tuple(by))
 
-    def _not_fused(self, one: str, two: str, where: str, ga: list[str], gb: list[str]) -> Why:
-        a = [loop for g in ga for loop in self.groups[g].members]
-        b = [loop for g in gb for loop in self.groups[g].members]
+    def _not_fused(self, one: str, two: str, where: str, left: list[str], right: list[str]) -> Why:
+        a = [loop for g in left for loop in self.groups[g].members]
+        b = [loop for g in right for loop in self.groups[g].members]
         decisions = sorted(
-            (d for d in self._about(a, b) if not d.fused), key=lambda d: (-d.round, -len(d.loops), d.loops)
+            (d for d in self._decisions_between(a, b) if not d.fused),
+            key=lambda d: (-d.round, -len(d.loops), d.loops),
         )
         facts = [
             f"both are in the kernel {name}, each with a loop of its own: the backend puts groups into one function, "
             "which saves a launch and no memory traffic"
-            for name in self.kernels_with(ga, gb)
+            for name in self.kernels_with(left, right)
         ]
         reason = ""
-        for side in (ga, gb):
+        for side in (left, right):
             kinds = {self.groups[g].kind for g in side}
             if kinds and kinds <= {"extern", "nop"}:
                 reason = reason or ("extern" if "extern" in kinds else "nop")
-            steers = any(self.groups[g].target in GENERATED for g in side)
+            controls_flow = any(self.groups[g].target in GENERATED for g in side)
             code = called_code(self.groups[g] for g in side)
             what = f"is a call of {code}" if "extern" in kinds else "does no work of its own"
-            if reason == "extern" and steers:
+            if reason == "extern" and controls_flow:
                 reason, what = "steering", "decides which graphs run, or how often"
             for group in side:
                 if self.groups[group].kind == ("extern" if "extern" in kinds else "nop"):
                     facts.append(f"{self._named(group)} {what}, and is never proposed for fusion")
-        between = () if reason else self._between(ga, gb)
-        walls = [g for g in between if self.groups[g].kind == "extern"]
-        if walls:
+        between = () if reason else self._between(left, right)
+        library_groups = [g for g in between if self.groups[g].kind == "extern"]
+        if library_groups:
             reason = "extern"
-            codes = [called_code([self.groups[g]]) for g in walls]
+            codes = [called_code([self.groups[g]]) for g in library_groups]
             facts += [
-                f"{self._named(g)} stands between them: a call of {code}" for g, code in zip(walls, codes)
+                f"{self._named(g)} stands between them: a call of {code}"
+                for g, code in zip(library_groups, codes)
             ]
         elif between:
             facts.append(f"{self.words.groups(between) or _list(between)} has to run between them")
@@ -256,33 +258,35 @@ class _Place:
         if len(decisions) > 3:
             facts.append(f"{len(decisions) - 3} more decisions about them are in the record")
         if not decisions:
-            facts.append(self._never(ga, gb))
-        if reason == "reduction barrier" and self._remedies.steps_of_one(ga, gb):
+            facts.append(self._never_proposed(left, right))
+        if reason == "reduction barrier" and self._remedies.steps_of_one(left, right):
             reason = "split reduction"
-        saved, note = self.buffers.saved(ga, gb)
+        saved, note = self.buffers.saved(left, right)
         if self.decisions is None and not reason:
             reason = NOT_SEEN
-        sentence, remedy = _words(reason, bool(walls), bool(self.buffers.common(ga, gb)))
+        sentence, remedy = _words(reason, bool(library_groups), bool(self.buffers.common(left, right)))
         if reason == "extern":
-            facts += self._timed_elsewhere((*ga, *gb, *walls))
-        calls = self._calls((*ga, *gb, *walls)) if reason == "extern" else ()
-        if reason == "extern" and any(is_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
+            facts += self._timed_elsewhere((*left, *right, *library_groups))
+        calls = self._calls((*left, *right, *library_groups)) if reason == "extern" else ()
+        if reason == "extern" and any(is_custom(self.groups[g]) for g in (*left, *right, *library_groups)):
             remedy = CUSTOM_REMEDY
         elif remedy:
-            remedy = self._remedies.applicable(reason, remedy, ga, gb)
+            remedy = self._remedies.applicable(reason, remedy, left, right)
         extern = (
-            [g for g in walls or (*ga, *gb) if self.groups[g].kind == "extern"] if reason == "extern" else []
+            [g for g in library_groups or (*left, *right) if self.groups[g].kind == "extern"]
+            if reason == "extern"
+            else []
         )
         library = tuple(map(self.words.group, extern))
         return Why(
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
-            saved, note, remedy, calls, (self.words.groups(ga), self.words.groups(gb)),
+            saved, note, remedy, calls, (self.words.groups(left), self.words.groups(right)),
             library, called_code(self.groups[g] for g in extern),
-            tuple(frame for names in (ga, gb) if (frame := self.words.frame(names)) is not None),
+            tuple(frame for names in (left, right) if (frame := self.words.frame(names)) is not None),
         )  # fmt: skip
 
     def _decided(self, decision: Decision, reason: str) -> str:
-        """A decision with its two sides in the words of the program; the sentence of the answer is not repeated."""
+        """Return a decision as text with its sides in the program's words, without the answer's own sentence."""
         text = str(replace(decision, evidence=self.words.evidence(decision.evidence)))
         sides = [" + ".join(side) for side in (decision.a, decision.b)]
         words = [self.words.loops(side) for side in (decision.a, decision.b)]
@@ -291,8 +295,8 @@ class _Place:
         return text.replace(f" {decision.sentence}", "", 1) if decision.reason == reason else text
 
     def template_remedy(self, first: str, second: str) -> str:
-        """Return how a template is tried for the library call ``first``, if ``second`` is pointwise work on its result,
-        which a template could take in; ``""`` otherwise."""
+        """Return how to try a template for the library call ``first``, if ``second`` is pointwise work that it could
+        fuse; ``""`` otherwise."""
         members = [self.loops[m] for m in self.groups[second].members if m in self.loops]
         if (
             self.groups[first].kind != "extern"
@@ -305,7 +309,7 @@ class _Place:
         )
 
     def why_of_launches(self, one: Members, two: Members) -> Why:
-        """The answer for two things; for kernels that are launched several times, about one launch of each."""
+        """Return the answer for two items; for kernels with several launches, about one launch of each."""
         ones, twos = self._launches(one), self._launches(two)
         if one == two or len(ones) == len(twos) == 1:
             return self.why(one, two)
@@ -328,7 +332,7 @@ class _Place:
         return replace(first, facts=(*first.facts, counts))
 
     def _launches(self, thing: Members) -> list[list[str]]:
-        """The groups that each launch of a kernel runs; all groups of anything else."""
+        """Return the groups of each launch of a kernel; for any other item all of its groups at once."""
         groups = self._groups(thing.places[self.cid, self.phase])
         kernel = next((k for k in self.kernels if k.name == thing.name and thing.kind == "kernel"), None)
         count = len(kernel.launch_lines) if kernel is not None else 1
@@ -346,12 +350,12 @@ class _Place:
         return replace(thing, places={(self.cid, self.phase): loops}) if loops else thing
 
     def _named(self, group: str) -> str:
-        """A group in the words of the program, with what it calls: "`q @ k` (model.py:7), aten.bmm.out,"."""
+        """Return a group in the program's words, with its callee: "`q @ k` (model.py:7), aten.bmm.out,"."""
         target, words = self.groups[group].target, self.words.group(group)
         return f"{group} ({target})" if words == group else f"{words}, {target},"
 
     def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
-        """The operators of those that are calls of a library."""
+        """Return the operators of the library calls among groups."""
         own = {g for g in groups if is_library(self.groups[g])}
         calls = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
         return tuple(dict.fromkeys(called(k.name) for k in calls))
@@ -368,47 +372,47 @@ class _Place:
                         f"device, which was not done here: what follows a template can be fused with it ({group})"
                     )
 
-    def _about(self, a: Collection[str], b: Collection[str]) -> Iterator[Decision]:
-        """The decisions of which one side is of ``a`` and the other of ``b``."""
+    def _decisions_between(self, a: Collection[str], b: Collection[str]) -> Iterator[Decision]:
+        """Yield the decisions with one side in ``a`` and the other in ``b``."""
         one, two = set(a), set(b)
         for d in self.decisions or ():
             left, right = set(d.a), set(d.b)
             if (left & one and right & two) or (left & two and right & one):
                 yield d
 
-    def _never(self, ga: list[str], gb: list[str]) -> str:
+    def _never_proposed(self, left: list[str], right: list[str]) -> str:
         if self.decisions is None:
             return f"what Inductor's scheduler decided was not seen: {self._lacking}"
-        common = self.buffers.common(ga, gb)
+        common = self.buffers.common(left, right)
         if not common:
             return "Inductor never proposed the pair: they touch no buffer in common"
         shared = self.words.buffers(common)
-        if any(self.groups[g].kind in ("extern", "nop") for g in (*ga, *gb)):
+        if any(self.groups[g].kind in ("extern", "nop") for g in (*left, *right)):
             return f"Inductor never proposed the pair, though both touch {shared}"
         return (
             f"Inductor never proposed the pair, though both touch {shared}, and does not say why "
             "(it tries only neighbours where very many loops touch one buffer)"
         )
 
-    def kernels_with(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
-        """Return the names of the kernels that hold groups of both."""
-        ours, theirs = (set().union(*(self._within.get(g, ()) for g in side)) for side in (ga, gb))
+    def kernels_with(self, left: Collection[str], right: Collection[str]) -> list[str]:
+        """Return the names of the kernels that contain groups of both."""
+        ours, theirs = (set().union(*(self._kernels_of.get(g, ()) for g in side)) for side in (left, right))
         return [kernel.name for kernel in self.kernels if kernel.name in ours & theirs]
 
-    def _between(self, ga: list[str], gb: list[str]) -> list[str]:
-        """Groups on a path from one to the other, in order."""
-        ends = {*ga, *gb}
+    def _between(self, left: list[str], right: list[str]) -> list[str]:
+        """Return the groups on a path from one to the other, in order."""
+        ends = {*left, *right}
         places = [self._order[g] for g in ends] or [0]
-        # No path leaves what lies between in time, where every group runs after those that it reads.
+        # If every group runs after those that it reads, paths stay between the first and the last place.
         window = range(min(places), max(places) + 1) if self._in_order else range(len(self.groups))
         between: set[str] = set()
-        for first, last in ((ga, gb), (gb, ga)):
+        for first, last in ((left, right), (right, left)):
             after = self._reach(first, self._users, window) - ends
             between |= after & self._reach(last, self._inputs, window) if after else after
         return sorted(between, key=self._order.__getitem__)
 
     def _reach(self, start: Collection[str], edges: Mapping[str, Collection[str]], window: range) -> set[str]:
-        """The groups that edges lead to, through those of which the place is in the window."""
+        """Return the groups reachable by edges through groups with places in the window."""
         seen = set(start)
         queue = list(start)
         for name in queue:
@@ -419,12 +423,12 @@ class _Place:
         return seen
 
 
-def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
-    """The sentence and the remedy of a reason."""
+def _words(reason: str, library_between: bool, common: bool) -> tuple[str, str]:
+    """Return the sentence and the remedy of a reason."""
     known_reason = REASONS.get(reason)
     if reason == NOT_SEEN and common:
         return DECISIONS_NOT_SEEN, ""
-    if wall and known_reason is not None:
+    if library_between and known_reason is not None:
         return LIBRARY_CALL_BETWEEN, known_reason.remedy
     if known_reason is not None:
         return known_reason.sentence, known_reason.remedy
@@ -434,12 +438,12 @@ def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     return none.sentence, none.remedy
 
 
-def _turned(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    turned: dict[str, set[str]] = {}
+def _inverted(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    inverted: dict[str, set[str]] = {}
     for below, above in edges.items():
         for name in above:
-            turned.setdefault(name, set()).add(below)
-    return turned
+            inverted.setdefault(name, set()).add(below)
+    return inverted
 
 
 def _list(names: Collection[str]) -> str:

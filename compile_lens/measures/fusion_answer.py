@@ -1,4 +1,4 @@
-"""The answer to whether two things are one kernel, and why."""
+"""Answer to whether two items are one kernel, and why."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LIBRARY_CALL_BETWEEN = (
     "A call of a library or of a kernel written by hand stands between them: all of it has to run after one and "
     "before the other."
 )
-"""Reasons that keep two apart which are not library calls themselves."""
+"""Reason why two loops are not fused that are not library calls themselves."""
 
 NOT_PROPOSED = "Inductor did not propose the pair."
 NEVER_PROPOSED = "never proposed"
 NOT_SEEN = "not seen"
-"""``Why.verdict`` where loops or groups, ``Why.reason`` where the scheduler's decisions are not in the record."""
+"""``Why.verdict`` if loops or groups are not in the record, ``Why.reason`` if the scheduler's decisions are not."""
 DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
 
 _MORE = re.compile(r" and (at least )?[\d,]+ more( lines?)?$")
@@ -38,23 +38,21 @@ class Why:
     """Result of ``capture.why(a, b)``.
 
     Attributes:
-        a, b: the two things, as they were asked for.
-        where: the compile id and the phase (``"0/0 forward"``); ``""`` where they share none.
+        a, b: the two items, as requested.
+        where: the compile id and the phase (``"0/0 forward"``); ``""`` if they share none.
         verdict: ``same``, ``inlined``, ``fused``, ``not fused``, ``different graphs``, ``no loop`` or ``not seen``.
         reason: if not fused, a key of ``compile_lens.record.decision.REASONS``, ``"never proposed"``, or ``"not seen"``
-            where the record has no decisions of the scheduler.
+            if the record has no decisions of the scheduler.
         sentence: the answer in one plain sentence.
-        facts: what the record shows for it, in order.
-        decisions: what the scheduler decided about their groups, the last word first.
-        saved: modelled bytes, at most, that one kernel for both would not move: what one writes is not read by the
-            other, nor written if nothing else needs it, and what both read is read once; ``None`` where that is
-            unknown or is no question.
+        facts: evidence from the record, in order.
+        decisions: the scheduler's decisions about their groups, last one first.
+        saved: modelled bytes, at most, that one kernel for both would save: it reads no buffer that it writes, writes
+            none that nothing else needs, and reads common inputs once; ``None`` if unknown or not applicable.
         saved_note: why ``saved`` is ``None``.
-        remedy: what one could try, ``""`` where there is nothing to try.
-        calls: the library calls that keep them apart, by the names of their operators.
-        words: of each of the two what it computes, in the words of the program: "`torch.softmax(x, -1)` (model.py:7)";
-            ``""`` where no line is known.
-        library: the same of each library call that keeps them apart.
+        remedy: a change to try, ``""`` if there is none.
+        calls: operators of the library calls that prevent fusion.
+        words: code of each of the two: "`torch.softmax(x, -1)` (model.py:7)"; ``""`` if no line is known.
+        library: the same for each library call that prevents fusion.
         called: what these call: ``a library``, ``a collective``, ``a custom operator``, ``a Triton kernel of the
             program``.
         lines: the lines that ``words`` name.
@@ -79,13 +77,12 @@ class Why:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """A key for sorting answers: what fusing would save, where they are not fused."""
+        """Sort key of answers: not fused above fused, then the bytes that fusing would save."""
         return self.verdict == NOT_FUSED, self.saved or 0
 
     @property
     def common(self) -> str:
-        """The words of both, or what these begin with where they differ only in how many more expressions each has;
-        ``""`` otherwise."""
+        """Common words of both, also if they differ only in the number of further expressions; ``""`` otherwise."""
         if self.words[0] == self.words[1]:
             return self.words[0]
         one, two = (_MORE.sub("", words) for words in self.words)
@@ -93,7 +90,7 @@ class Why:
 
     @property
     def pair(self) -> str:
-        """Both in the words of the program, or by their names where no line is known."""
+        """Both items as code, or by name if no line is known."""
         if self.common:
             calls = len(self.library) if self.sentence == REASONS["extern"].sentence else 0
             return f"two {('loops', 'parts', 'calls')[min(calls, 2)]} of {self.common}, {self.a} and {self.b}"
@@ -102,7 +99,7 @@ class Why:
 
     @property
     def answer(self) -> str:
-        """The sentence, with the library call that it is about."""
+        """The sentence, naming the library call that it is about."""
         if not self.library or self.sentence not in (LIBRARY_CALL_BETWEEN, REASONS["extern"].sentence):
             return self.sentence
         calls, several = all_names(_counted(self.library), 3), len(self.library) > 1
@@ -129,7 +126,7 @@ class Why:
 
 
 def _counted(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words of calls; of several with the same words, how many there are."""
+    """Yield the words of calls, with a count if several have the same words."""
     for one, count in Counter(words).items():
         part = one.startswith(A_PART)
         several = f"{count} parts of {one.removeprefix(A_PART)}" if part else f"{count} calls for {one}"

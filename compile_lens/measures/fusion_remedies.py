@@ -1,4 +1,4 @@
-"""Remedies for two groups that were not fused: the part of a reason's remedy that applies to them."""
+"""Remedies for two groups that were not fused: the applicable part of a reason's remedy."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Remedies:
     ) -> None:
         self._groups, self._loops, self._aten = groups, loops, aten
 
-    def applicable(self, reason: str, remedy: str, ga: list[str], gb: list[str]) -> str:
-        """The remedy of a reason, or the part of it that these two do not follow already."""
-        first, second = self._reductions(ga), self._reductions(gb)
+    def applicable(self, reason: str, remedy: str, first_groups: list[str], second_groups: list[str]) -> str:
+        """Return the remedy of a reason, or the part that the program does not follow yet; ``""`` if none applies."""
+        first, second = self._reductions(first_groups), self._reductions(second_groups)
         if reason == "reduction barrier":
-            return remedy if self._over_other_dimensions(ga, gb) else ""
+            return remedy if self._over_other_dimensions(first_groups, second_groups) else ""
         if reason == "different indices" and not self._aten:
-            return ""  # what reduces is not known
+            return ""  # the reductions are not known
         if (
             reason == "different indices"
             and first
@@ -45,19 +45,30 @@ class Remedies:
         ):
             return SAME_DIMENSIONS
         if reason == "different indices":
-            return SAME_ELEMENTS if not (first or second) or self._written(_MOVES, ga, gb) else ""
-        if reason == "different loops" and not self._written(_RESHAPES, ga, gb):
+            return (
+                SAME_ELEMENTS
+                if not (first or second) or self._program_mentions(_MOVES, first_groups, second_groups)
+                else ""
+            )
+        if reason == "different loops" and not self._program_mentions(_RESHAPES, first_groups, second_groups):
             return ""
         return remedy
 
-    def steps_of_one(self, ga: list[str], gb: list[str]) -> bool:
-        """Return True if both do a part of the same reduction, and of no other."""
-        one, two = self._reductions(ga), self._reductions(gb)
+    def steps_of_one(self, first_groups: list[str], second_groups: list[str]) -> bool:
+        """Return True if both are parts of the same reduction, and of no other."""
+        one, two = self._reductions(first_groups), self._reductions(second_groups)
         return bool(one) and one == two
 
-    def _written(self, words: re.Pattern[str], ga: list[str], gb: list[str]) -> bool:
-        """Return True if the program is known to have such words where it makes what one of them reads."""
-        members = [self._loops[m] for g in (*ga, *gb) for m in self._groups[g].members if m in self._loops]
+    def _program_mentions(
+        self, words: re.Pattern[str], first_groups: list[str], second_groups: list[str]
+    ) -> bool:
+        """Return True if the code of their operators, or of views that these read, matches a pattern."""
+        members = [
+            self._loops[m]
+            for g in (*first_groups, *second_groups)
+            for m in self._groups[g].members
+            if m in self._loops
+        ]
         pending = [name for loop in members for name in loop.origins if name in self._aten]
         texts = [_outermost(f) for name in pending for f in self._aten[name].frames]
         seen = set(pending)
@@ -71,24 +82,27 @@ class Remedies:
         return any(words.search(text) for text in texts)
 
     def _reductions(self, groups: list[str]) -> set[str]:
-        """The reductions among the operators of the loops of groups that reduce."""
+        """Return the reduction operators among the origins of the groups' reduction loops."""
         members = [self._loops[m] for g in groups for m in self._groups[g].members if m in self._loops]
         names = {name for n in members if n.kind == "reduction" for name in n.origins}
         return {name for name in names if name in self._aten and self._aten[name].kind == "reduction"}
 
-    def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
-        """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
-        return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
+    def _over_other_dimensions(self, first_groups: list[str], second_groups: list[str]) -> bool:
+        """Return True if one of them reduces without the last dimension; a reduction over that could be fused."""
+        return any(
+            not _over_last(self._aten[n], self._aten)
+            for n in self._reductions([*first_groups, *second_groups])
+        )
 
     def _over_same_dimensions(self, reductions: set[str]) -> bool:
-        """Return True if all of them are known to reduce over the same dimensions, counted from the last."""
+        """Return True if all reductions certainly use the same dimensions, counted from the last."""
         dims = {_dimensions(self._aten[name], self._aten) for name in reductions}
         return len(dims) == 1 and None not in dims
 
 
 def _outermost(frame: Frame) -> str:
-    """Return what a call does to its operands: ``.reshape`` of ``(q @ k.mT).reshape(4, -1)``, whose transpose is a call
-    of its own. The whole line where the call is not known."""
+    """Return the outermost operation of a call: ``.reshape`` of ``(q @ k.mT).reshape(4, -1)``, whose transpose is a
+    call of its own; the whole line if the call is not known."""
     if not frame.call:
         return frame.text
     try:
@@ -105,7 +119,7 @@ def _outermost(frame: Frame) -> str:
 
 
 def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Return True if a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
+    """Return True unless a reduction certainly leaves out the last dimension."""
     dims = _dimensions(node, nodes)
     return dims is None or not dims or -1 in dims
 

@@ -1,4 +1,4 @@
-"""Names of the inputs of a graph: parameters and buffers as ``named_parameters()`` has them, others as Python has."""
+"""Names of a graph's inputs: parameters and buffers as in ``named_parameters()``, others as in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
 _MEMBER = re.compile(r"\._(?P<table>modules|parameters|buffers)\[(['\"])(?P<name>[^'\"]*)\2\]")
 _ROOT = re.compile(r"^[LG]\[(['\"])([^'\"]*)\1\]")
 OWN = ("self", "fn")
-"""Names of a module itself in its guards: in its ``forward``, or in torch's wrapper of it."""
+"""Names of the module itself in guards: in its ``forward``, or in torch's wrapper of it."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class InputName:
     """Name of one input of a graph.
 
     Attributes:
-        name: of a parameter or buffer its qualified name in its module, with the module where the program hands over
-            several; of anything else as Python has it (``x``, ``cache.keys``).
+        name: the qualified name of a parameter or buffer, with the module if the program passes several modules; for
+            other inputs the Python expression (``x``, ``cache.keys``).
         kind: ``parameter``, ``buffer`` or ``input``.
     """
 
@@ -37,7 +37,7 @@ class InputName:
 
 
 def sources(compilation: Compilation) -> dict[str, str]:
-    """Return what each input of a compilation is, ``L['x']``, by the name that Dynamo gives it; not what two have."""
+    """Return the source of each input of a compilation, ``L['x']``, by Dynamo's name, leaving out ambiguous names."""
     by_name: dict[str, dict[str, None]] = {}
     for guard in compilation.guards:
         by_name.setdefault(_NOT_A_NAME.sub("_", guard.source), {})[guard.source] = None
@@ -45,7 +45,7 @@ def sources(compilation: Compilation) -> dict[str, str]:
 
 
 def readable(source: str) -> str:
-    """A guard's source as Python would have it: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
+    """Return a guard's source as Python: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
     path = _MEMBER.sub(r".\g<name>", source)
     root = _ROOT.match(path)
     if root is None:
@@ -66,7 +66,7 @@ class InputNames:
         self._roots = {_root(source) for source in named if _tensor_kind(source) != INPUT}
 
     def of(self, compilation: str, stage: str, name: str) -> InputName | None:
-        """The name of an input of a stage; ``None`` if the node is none, or is not followed to what was handed over."""
+        """Return the name of a stage's input; ``None`` if the node is no input or cannot be traced to one."""
         node = self._nodes.get((compilation, stage), {}).get(name)
         while node is not None:
             graph = self._graphs[compilation, stage]
@@ -93,7 +93,7 @@ class InputNames:
 
 
 def _tensor_kind(source: str) -> str:
-    """The kind of the tensor that a source names: the last of its parts is an entry of a module's table."""
+    """Return the kind of a source's tensor, from the module table in its last part."""
     tables = [match["table"] for match in _MEMBER.finditer(source) if match.end() == len(source)]
     return {"parameters": PARAMETER, "buffers": BUFFER}.get(tables[0], INPUT) if tables else INPUT
 
@@ -104,7 +104,7 @@ def _root(source: str) -> str:
 
 
 def _unguarded(node: Node, graph: Graph) -> InputName:
-    """The name of an input of which no guard tells the source: its place in the first graph that it is followed to."""
+    """Return the name of an input without a guard: its target, or its number in the first graph that has it."""
     if node.op == "get_attr":
         return InputName(node.target)
     if node.target.startswith("L_"):

@@ -1,4 +1,4 @@
-"""The loads and stores of each launch: modelled bytes by the ATen nodes that make them."""
+"""Loads and stores of each launch: modelled bytes by the ATen nodes that cause them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .address import walk
 from .arithmetic import node_bytes, observed_sizes
 from .buffers import Buffers
 
-_PASSES_ON = ("view", "allocation")
-"""Kinds of nodes whose value is the memory of another."""
+_SHARES_MEMORY = ("view", "allocation")
+"""Kinds of nodes whose result lies in the memory of another node."""
 
 
-_MOST = 2**63
+_MAX_SIZE = 2**63
 
 
 def size(number: int | None) -> int | None:
-    """Return a number of bytes or operations; ``None`` for one that no program has."""
-    return number if number is not None and 0 <= number < _MOST else None
+    """Return a number of bytes or operations; ``None`` if it is implausible."""
+    return number if number is not None and 0 <= number < _MAX_SIZE else None
 
 
 @dataclass(frozen=True)
 class Access:
-    """Bytes that are loaded or stored, and the names of the post-grad nodes that do so: they share it equally."""
+    """Bytes loaded or stored, and the names of the post-grad nodes that share them equally."""
 
     nbytes: float
     nodes: tuple[str, ...]
@@ -59,15 +59,15 @@ class LaunchAccesses:
                 self._writers.setdefault(buffer, []).append(node)
 
     def launches(self, kernel: Kernel) -> list[tuple[Access, ...]]:
-        """The accesses of each launch of a kernel in the code: those of its own groups where each launch has the like,
-        else an equal part of all. Without known sizes each is one access of 0 bytes by all nodes that it computes."""
+        """Return the accesses of each launch of a kernel: those of its own groups if all launches are alike, else an
+        equal share of all. If sizes are unknown, each launch is a single access by all nodes that it computes."""
         count = max(kernel.launches, 1)
-        own = self._own(kernel.origins)
+        own = self._computing(kernel.origins)
         if kernel.language == "extern":
             return [(Access(_moved(kernel) / count, own[-1:]),)] * count
         groups = [name for name in kernel.groups if name in self._groups]
         accesses = {name: tuple(self._of_group(name)) for name in groups}
-        # One text runs for each launch in turn: its groups stand in the order of the launches, alike in all of them.
+        # The same code runs in each launch, so groups are in launch order and alike in all launches.
         each = len(groups) // count
         sizes = [(self._groups[name].reads, self._groups[name].writes) for name in groups]
         alike = each * count == len(kernel.groups) and sizes == sizes[:each] * count
@@ -79,15 +79,15 @@ class LaunchAccesses:
             return [(Access(_moved(kernel) / count, own),)] * count
         return [tuple(Access(one.nbytes / count, one.nodes) for one in together)] * count
 
-    def _own(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The nodes of a graph that compute, among names."""
+    def _computing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of nodes that compute; all known names if none does."""
         every = tuple(name for name in names if name in self.nodes)
         return tuple(name for name in every if self.nodes[name].compute) or every
 
     def _of_group(self, name: str) -> Iterator[Access]:
         group = self._groups[name]
         members = [self._loops[member] for member in group.members if member in self._loops]
-        own = self._own(dict.fromkeys(origin for loop in members for origin in loop.origins))
+        own = self._computing(dict.fromkeys(origin for loop in members for origin in loop.origins))
         reads, writes = self._buffers.touched((name,))
         loads = {buffer: self._readers(buffer, members) or own for buffer in sorted(reads - writes)}
         stores = {
@@ -101,7 +101,7 @@ class LaunchAccesses:
     def _shared(
         self, total: int | None, nodes_of: Mapping[str, tuple[str, ...]], own: tuple[str, ...]
     ) -> Iterator[Access]:
-        """Bytes that a group moves, over its buffers in proportion to their sizes."""
+        """Split the bytes that a group moves over its buffers, in proportion to their sizes."""
         total = size(total)
         if total is None:
             return
@@ -119,18 +119,18 @@ class LaunchAccesses:
         return size(node_bytes(node, self._sizes)) if node is not None else None
 
     def _readers(self, buffer: str, loops: Iterable[Node]) -> tuple[str, ...]:
-        """The nodes of loops that take the value that a buffer holds."""
+        """Return the nodes of loops that read a buffer's value."""
         origins = dict.fromkeys(o for loop in loops if buffer in loop.inputs for o in loop.origins)
         return tuple(
             name
             for name in origins
             if name in self.nodes
-            and self.nodes[name].kind not in _PASSES_ON
+            and self.nodes[name].kind not in _SHARES_MEMORY
             and any(buffer in self._buffers_of(name, value) for value in self.nodes[name].inputs)
         )
 
     def _buffers_of(self, reader: str, value: str) -> tuple[str, ...]:
-        """The buffers in which the value of a node is when another takes it."""
+        """Return the buffers that contain a node's value when another node reads it."""
         path = reader.rpartition("/")[0]
         name = f"{path}/{value}" if path and f"{path}/{value}" in self.nodes else value
         for _ in range(len(self.nodes)):
@@ -139,7 +139,7 @@ class LaunchAccesses:
                 break
             if node.op == "placeholder":
                 return (name,)
-            if not node.inputs or not (node.kind in _PASSES_ON or not node.compute):
+            if not node.inputs or not (node.kind in _SHARES_MEMORY or not node.compute):
                 break
             name = node.inputs[0]
         return self._values.get(name, (name,))

@@ -19,7 +19,7 @@ from .traffic import KernelTraffic, traffic
 
 MEASURED_TIME, ROOFLINE, MOVED = "measured", "roofline", "bytes"
 BASES = (MEASURED_TIME, ROOFLINE, MOVED)
-"""Values of ``Cost.basis``, the best first."""
+"""Values of ``Cost.basis``, best first."""
 
 Key = tuple[str, str, str]
 """Compile id, phase and name of a kernel."""
@@ -27,7 +27,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LaunchList:
-    """The launches of a capture in the order of the code, with their costs on one basis.
+    """The launches of a capture in code order, with their costs on one basis.
 
     Attributes:
         basis: one of ``BASES``.
@@ -43,10 +43,10 @@ class LaunchList:
 
 @memoized
 def launch_list(capture: Record, basis: str = "") -> LaunchList:
-    """The launches with their costs on a basis; without one, on the first of ``BASES`` that is known.
+    """Return the launches with their costs on a basis; by default the first of ``BASES`` that is known.
 
     Raises:
-        UsageError: ``basis`` is none of them, or one that the record does not have.
+        UsageError: for an unknown ``basis``, or one that the record does not have.
     """
     if basis not in ("", *BASES):
         raise UsageError(f"basis={basis!r} is not one of {', '.join(map(repr, BASES))}")
@@ -68,7 +68,7 @@ def launch_list(capture: Record, basis: str = "") -> LaunchList:
 
 
 def _measured(capture: Record, moved: Iterable[KernelTraffic]) -> tuple[dict[Key, float], str]:
-    """Measured seconds of one call by kernel, and which kernels have none."""
+    """Return measured seconds per call by kernel, and a sentence on kernels without a time (``""`` if none)."""
     if capture.profile is None:
         return {}, "no kernel was timed: benchmark(f, x, by='kernel') or capture.join(trace)"
     seconds: dict[Key, float] = {}
@@ -93,7 +93,7 @@ _Amount = tuple["float | None", bool]
 
 
 def _amounts(basis: str, line: Roofline, seconds: Mapping[Key, float]) -> Callable[[Key, Bound], _Amount]:
-    """A function from a kernel to what all of its launches cost."""
+    """Return a function that gives the cost of all launches of a kernel."""
 
     def amount(key: Key, bound: Bound) -> _Amount:
         nbytes = size(bound.kernel.nbytes)
@@ -114,7 +114,7 @@ def _amounts(basis: str, line: Roofline, seconds: Mapping[Key, float]) -> Callab
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """One launch in the code, with its part of what its kernel costs, by nodes."""
+    """One launch in the code, with its share of the kernel's cost, by node."""
 
     key: Key
     kernel: Kernel
@@ -126,7 +126,7 @@ class LaunchCost:
     bound: str
     note: str
     parts: tuple[tuple[str, float], ...]
-    """Names of post-grad nodes, with the share of each: together 1, or nothing if no node is known."""
+    """Names of post-grad nodes with their shares, which add up to 1; empty if no node is known."""
     function: str
     """Function of the module that launches it (``Kernel.launch_functions``)."""
 
@@ -140,7 +140,7 @@ def _launch_costs(
 ) -> Iterator[LaunchCost]:
     next_bound = iter(bounds)
     order = 0
-    hidden, rewritten = unknown_loop_origins(capture), unknown_node_origins(capture)
+    loop_origins_unknown, node_origins_unknown = unknown_loop_origins(capture), unknown_node_origins(capture)
     for compilation in capture.compilations:
         for phase in compilation.phases:
             code = compilation.code.get(phase)
@@ -173,23 +173,25 @@ def _launch_costs(
                     None if work is None else work * share,
                     bound.bound,
                     "; ".join(bound.kernel.notes) if whole is None or partly else "",
-                    () if rewritten or (hidden and kernel.language != "extern") else parts,
+                    ()
+                    if node_origins_unknown or (loop_origins_unknown and kernel.language != "extern")
+                    else parts,
                     function,
                 )
 
 
 def unknown_origins(capture: Record) -> str:
-    """Return why it is not known which lines share the kernels; ``""`` if it is."""
+    """Return why the lines behind kernels are not known; ``""`` if they are."""
     return unknown_loop_origins(capture) or unknown_node_origins(capture)
 
 
 def unknown_loop_origins(capture: Record) -> str:
-    """Return why it is not known which nodes share the generated kernels; ``""`` if it is."""
+    """Return why the nodes behind generated kernels are not known; ``""`` if they are."""
     return capture.lacks(claims.LOOP_ORIGINS, claims.LOWERING)
 
 
 def _parts(own: list[tuple[Access, ...]], place: int) -> tuple[tuple[tuple[str, float], ...], float]:
-    """The nodes of one launch of a kernel with their shares of it, and its share of the kernel."""
+    """Return the nodes of one launch with their shares of it, and the launch's share of the kernel."""
     weights: dict[str, float] = {}
     for access in own[place]:
         for node in access.nodes:
@@ -203,9 +205,9 @@ def _parts(own: list[tuple[Access, ...]], place: int) -> tuple[tuple[tuple[str, 
 
 @dataclass(frozen=True)
 class NodeCost:
-    """Part that some nodes of one graph have in the launches: the orders of these, and the cost of the part.
+    """Share of the launches due to some nodes of a graph: the positions of these launches, and the cost.
 
-    ``amount`` is ``None`` where the cost of none of them is known, ``at_least`` says that not all is.
+    ``amount`` is ``None`` if no cost is known; ``at_least`` is True if not all costs are.
     """
 
     orders: frozenset[int] = frozenset()
@@ -221,9 +223,9 @@ class NodeCost:
 
 @memoized
 def node_costs(capture: Record) -> Mapping[tuple[str, str, str], NodeCost]:
-    """The part in the launches of each node of the ATen graphs of a phase, before and after the post-grad passes.
+    """Return the cost of each node of the ATen graphs of a phase, before and after the post-grad passes.
 
-    What a post-grad node costs is shared equally by the ATen nodes that it came from.
+    The cost of a post-grad node is split equally among the ATen nodes that it came from.
     """
     costs: dict[tuple[str, str, str], NodeCost] = {}
     chain = Chain(capture)

@@ -1,11 +1,11 @@
-"""The ledger: five counts and two byte figures that stand side by side, for each phase and in total.
+"""The ledger: five counts and two byte figures side by side, for each phase and in total.
 
 "Number of kernels" can mean five things, so each has a column of its own: operators that eager PyTorch
 dispatches, ATen compute operators handed to Inductor, Inductor's loops before fusion, its groups after
-fusion, and launches in the generated code. Counts are *measured* (counted in what the compiler made); bytes
-are *modelled* (sizes of what each operator or group reads and writes). A figure that the record cannot
-support is ``None``, and a note says why: never a guess, never an empty stage counted as zero. What depends on the way
-that a call takes (loops, branches), and a sum with unknown parts, is an ``AtLeast``: what is known of it.
+fusion, and launches in the generated code. Counts are *measured* (counted in the compiler's output); bytes
+are *modelled* (sizes of the data that each operator or group reads and writes). A figure that the record cannot
+support is ``None`` with a note that says why: never a guess, never an empty stage counted as zero. A figure that
+depends on control flow, or a sum with unknown parts, is an ``AtLeast`` with the known part.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from .control_flow import (
 from .memo import memoized
 
 ROW_FIGURES = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
-"""Names of the figures of a row, in the order in which they are read."""
+"""Names of the figures of a row, in display order."""
 
 
 @dataclass(frozen=True)
 class _Partial:
-    """The figure of what is known of a graph, and why the rest is not."""
+    """Figure of the known part of a graph, and the reason why the rest is unknown."""
 
     figure: Figure | AtLeast
     reason: str
 
 
-_Found = Figure | AtLeast | _Partial | str
+_Cell = Figure | AtLeast | _Partial | str
 """A figure, or why there is none."""
 
 
@@ -64,23 +64,23 @@ class Row:
 
     Attributes:
         name: the phase; a sum is ``both`` (forward and backward) or ``total``.
-        eager_ops: operators that eager PyTorch dispatches for the calls that Dynamo captured, less views, metadata and
-            allocation.
-        aten_ops: compute nodes of the graph handed to Inductor, with those of its subgraphs.
-        loops: Inductor's nodes before fusion that do work: no nops (views, memory that is only set aside), and a
-            library call with several results once.
-        groups: scheduler nodes after fusion, of the same.
+        eager_ops: operators that eager PyTorch dispatches for the calls that Dynamo captured, without views, metadata
+            and allocation.
+        aten_ops: compute nodes of the graph handed to Inductor, including its subgraphs.
+        loops: Inductor's nodes before fusion that do work: no nops (views, mere allocations), and a library call with
+            several results once.
+        groups: scheduler nodes after fusion that do work.
         launches: kernel launches in one call of the generated code, library calls included.
         bytes_before: bytes read and written if each ATen compute operator ran by itself.
-        bytes_after: bytes read and written by the groups. Both count what is accessed: of each tensor the elements
-            that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
-        notes: why each figure that is ``None`` is, and what else to know of one; figures with one reason share a line.
-        exists: whether the capture has such a phase at all, seen or not.
-        eager_bytes: bytes that eager PyTorch's own operators read and write: one of them may be many ATen operators,
-            of which ``bytes_before`` is the sum.
-        copied_bytes: those of them that copy a tensor before a part of the copy is written, and that the graph handed
-            to Inductor does not move: it writes in place.
-        as_captured: whether eager PyTorch runs other operators than those of the captured calls.
+        bytes_after: bytes read and written by the groups. Both count accessed elements, each once per operator or
+            group; an index counts the elements that it gathers or scatters.
+        notes: why figures are ``None``, and limits of others; figures with the same reason share a line.
+        exists: whether the capture has such a phase at all, observed or not.
+        eager_bytes: bytes that eager PyTorch's own operators read and write; one of them may be many ATen operators,
+            whose sum is ``bytes_before``.
+        copied_bytes: bytes of ``eager_bytes`` for copying a tensor of which a part is then written; the graph handed
+            to Inductor writes in place instead.
+        as_captured: whether the eager counts are of the captured calls, while eager PyTorch runs other operators.
     """
 
     name: str
@@ -99,8 +99,7 @@ class Row:
 
     @property
     def moved_before(self) -> Figure | AtLeast | None:
-        """Bytes that eager PyTorch's operators move; where that is not known, those of the ATen operators, each by
-        itself."""
+        """Bytes that eager PyTorch's operators move; if not known, those of the separate ATen operators."""
         return self.bytes_before if self.eager_bytes is None else self.eager_bytes
 
     @property
@@ -109,9 +108,9 @@ class Row:
         return tuple(getattr(self, column) for column in ROW_FIGURES)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain JSON data: a number or null for each column, ``basis`` for each figure, notes.
+        """Return the row as plain JSON data: a number or null for each column, ``basis`` for each figure, notes.
 
-        ``at_least`` says what is known of a figure that is not one number (it is there if there is one).
+        ``at_least``, if present, has the known parts of figures that are not single numbers.
         """
         by_column = {column: figure for column, figure in zip(ROW_FIGURES, self.figures, strict=True)}
         bounds = {column: f.to_dict() for column, f in by_column.items() if isinstance(f, AtLeast)}
@@ -142,12 +141,12 @@ class Ledger:
 
     @property
     def single(self) -> tuple[Row, ...]:
-        """The rows of the single graphs of which the total is."""
+        """Rows of the single graphs that the total sums up."""
         parts = [part for _, part in self.graphs] or [self]
         return tuple(r for part in parts for r in (part.forward, part.backward, part.inference) if r.exists)
 
     def to_dict(self) -> dict[str, Any]:
-        """The ledger as plain JSON data. A phase that does not exist is null."""
+        """Return the ledger as plain JSON data. A phase that does not exist is null."""
         phases = {
             r.name: r.to_dict() if r.exists else None for r in (self.forward, self.backward, self.inference)
         }
@@ -159,10 +158,10 @@ class Ledger:
 
 @memoized
 def ledger(capture: Record) -> Ledger:
-    """The ledger of a capture: each compilation by itself, each phase over all compilations, and the total.
+    """Return the ledger of a capture: each compilation alone, each phase over all compilations, and the total.
 
-    A sum of which a part is unknown is an ``AtLeast`` of the others, and the notes say which part is not known.
-    A backward that the caller declined (``backward=False``) is no part: the sum is over what was asked for.
+    A sum with an unknown part is an ``AtLeast`` of the known parts, and the notes say which part is unknown.
+    A backward that the caller declined (``backward=False``) is not part of the sum.
     """
     declined = capture.options.backward == "no"
     parts = tuple((c.id, _compilation(c, declined)) for c in capture.compilations)
@@ -175,8 +174,8 @@ def ledger(capture: Record) -> Ledger:
         nothing = f"no {phase} graph" + (": backward=False" if phase == "backward" and declined else "")
         phases.append(_sum(phase, rows, nothing))
     leaves = [row for _, rows in every for row in rows]
-    unsaid = "nothing was compiled" if capture.compilations else NO_COMPILATION
-    return _ledger(phases, leaves, parts, capture.nothing_compiled or unsaid)
+    reason = "nothing was compiled" if capture.compilations else NO_COMPILATION
+    return _ledger(phases, leaves, parts, capture.nothing_compiled or reason)
 
 
 def _compilation(compilation: Compilation, declined: bool) -> Ledger:
@@ -188,7 +187,7 @@ def _compilation(compilation: Compilation, declined: bool) -> Ledger:
 def _ledger(
     phases: list[Row], leaves: list[tuple[str, Row]], graphs: tuple[tuple[str, Ledger], ...], nothing: str
 ) -> Ledger:
-    """A ledger from the rows of its phases; ``leaves`` are those of the single graphs, of which the total is."""
+    """Return a ledger of the rows of its phases; ``leaves`` are the rows of single graphs, summed up in the total."""
     pair = {row.name for row in phases if row.exists} == {"forward", "backward"}
     total = _sum("both" if pair else "total", leaves, nothing)
     forward, backward, inference = phases
@@ -196,7 +195,7 @@ def _ledger(
 
 
 def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
-    """The sum of the rows of single graphs, each with its label."""
+    """Return the sum of the rows of single graphs, each given with its label."""
     rows = [(label, row) for label, row in leaves if row.exists]
     if not rows:
         return Row(name, notes=(nothing,), exists=False)
@@ -217,7 +216,7 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
 def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
     if not _exists(compilation, phase, declined):
         return Row(phase, notes=(f"this compilation has no {phase} graph",), exists=False)
-    had: dict[str, _Found] = {
+    cells: dict[str, _Cell] = {
         "eager_ops": _eager(compilation, phase),
         "aten_ops": _from(compilation, phase, _aten_ops),
         "loops": _from(compilation, f"{phase}.loops", _working),
@@ -228,7 +227,7 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
     }
     reasons: dict[str, list[str]] = {}
     figures: dict[str, Any] = {}
-    for column, value in had.items():
+    for column, value in cells.items():
         reason = value.reason if isinstance(value, _Partial) else value
         if isinstance(reason, str):
             reasons.setdefault(reason, []).append(column.replace("_", " ").replace("aten", "ATen"))
@@ -242,15 +241,15 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
     return Row(
         phase,
         **figures,
-        notes=(*notes, *(_outside(compilation) if phase == "inference" else ())),
-        eager_bytes=_eager_bytes(compilation, phase) if isinstance(had["eager_ops"], Figure) else None,
+        notes=(*notes, *(_eager_backward_notes(compilation) if phase == "inference" else ())),
+        eager_bytes=_eager_bytes(compilation, phase) if isinstance(cells["eager_ops"], Figure) else None,
         copied_bytes=_copied_bytes(compilation, phase),
         as_captured=as_captured,
     )
 
 
-def _outside(compilation: Compilation) -> tuple[str, ...]:
-    """Return notes on a backward that autograd makes of views alone, without the compiler."""
+def _eager_backward_notes(compilation: Compilation) -> tuple[str, ...]:
+    """Return notes on a backward of views only, which autograd runs without the compiler."""
     count = sum(op.count for op in compilation.eager or () if op.phase == "backward")
     reasons = [stage.reason for stage in compilation.not_applicable if stage.stage == "backward"]
     return tuple(
@@ -265,7 +264,7 @@ def _exists(compilation: Compilation, phase: str, declined: bool) -> bool:
         return False
     if any(op.phase == phase for op in compilation.eager or ()):
         return True
-    # A graph is for training or for inference: the one that it is not does not exist, it is not lost.
+    # A graph is for training or for inference: the phases of the other kind do not exist; they are not missing.
     others = ("inference",) if phase != "inference" else ("forward", "backward")
     if any(other in compilation.phases for other in others):
         return False
@@ -278,7 +277,7 @@ def _eager(compilation: Compilation, phase: str) -> Figure | str:
     count = sum(op.count for op in compilation.eager if op.phase == phase)
     if not count:
         for missing in compilation.missing:
-            if missing.stage == phase:  # nobody can tell none from not counted
+            if missing.stage == phase:  # zero cannot be told from not counted
                 return f"stage {phase} was not seen: {missing.reason}"
     return Figure(count)
 
@@ -292,8 +291,8 @@ def _eager_bytes(compilation: Compilation, phase: str) -> Figure | AtLeast | Non
 
 
 def _copied_bytes(compilation: Compilation, phase: str) -> int:
-    """Return the bytes of copies that eager PyTorch makes for scatters, less those that the ATen graph has, too: there
-    a scatter that copies writes more than the tensor has."""
+    """Return the bytes of copies that eager PyTorch makes for scatters, minus those that the ATen graph makes, too: a
+    scatter with a copy there writes more bytes than its result has."""
     eager = sum(op.copied for op in compilation.eager or () if op.phase == phase)
     if not eager:
         return 0
@@ -306,12 +305,12 @@ def _copied_bytes(compilation: Compilation, phase: str) -> int:
     return max(0, eager - sum(2 * whole for written, whole in sizes if written > whole))
 
 
-def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) -> _Found:
+def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Cell]) -> _Cell:
     stages = {s.key: s for s in compilation.stages}
     stage = stages.get(key)
     if isinstance(stage, Graph):
         return count(stage)
-    # Nothing is lowered of a graph without an operation: there is no such stage, and nothing is unknown.
+    # A graph without operations is not lowered: the stage does not exist, and its figures are zero.
     return (
         count(Graph("", "", "", ()))
         if _empty(compilation, key.partition(".")[0])
@@ -320,24 +319,24 @@ def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) 
 
 
 def _empty(compilation: Compilation, phase: str) -> bool:
-    """Return True if the graph handed to Inductor is known, and has no operation at all."""
+    """Return True if the graph handed to Inductor is known and has no operations."""
     graph = compilation.graphs.get(phase)
     return graph is not None and not graph.calls
 
 
-def _launches(compilation: Compilation, phase: str) -> _Found:
+def _launches(compilation: Compilation, phase: str) -> _Cell:
     code = compilation.code.get(phase)
     if code is None and _empty(compilation, phase):
         return Figure(0)
     if code is None:
         return why_missing({s.key: s for s in compilation.stages}, f"{phase}.code")
-    if _lost(compilation, code):
+    if _flow_unknown(compilation, code):
         return NOT_FOLLOWED
     return figure(launches(code, code.kernels), MEASURED)
 
 
-def _lost(compilation: Compilation, code: Code) -> bool:
-    """Return True if the code loops or branches at places that were not read (an older record, calls in C++)."""
+def _flow_unknown(compilation: Compilation, code: Code) -> bool:
+    """Return True if the code has control flow that the record does not describe (an older record, calls in C++)."""
     if code.flow is not None:
         return any(UNREACHED in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
@@ -349,7 +348,7 @@ def _aten_ops(graph: Graph) -> Figure:
 
 
 def _work(graph: Graph) -> list[Node]:
-    """Loops or groups that do something: not the inputs and outputs drawn beside them, and no nops."""
+    """Return loops or groups that do work, without inputs, outputs and nops."""
     return [node for node in walk(graph) if _works(node)]
 
 
@@ -359,8 +358,8 @@ def _works(node: Node) -> bool:
 
 
 def counts(graph: Graph, node: Node, path: str = "") -> bool:
-    """Return True if the count of a stage includes a node: ATen's compute operators, loops and groups that do work, as
-    in a row; of any other graph its calls, without those in its bodies (``path`` names the body)."""
+    """Return True if the count of a stage includes a node: ATen compute operators, loops and groups that do work, as
+    in a row; in any other graph its calls, without those of subgraphs (``path`` names the subgraph)."""
     if graph.key in PHASES:
         return node.compute
     if graph.stage in ("loops", "groups"):
@@ -372,14 +371,14 @@ def _working(graph: Graph) -> Figure:
     return Figure(len(_work(graph)))
 
 
-def _aten_bytes(graph: Graph) -> _Found:
+def _aten_bytes(graph: Graph) -> _Cell:
     nodes = [n for n in walk(graph) if n.compute and not (n.kind == "control" and n.target in STEERING)]
     return _known_bytes(
         aten(graph, lambda node: _moved(node) if node.compute else 0), nodes, "ATen operators"
     )
 
 
-def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
+def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Cell:
     nodes = [node for node in _work(graph) if node.target not in GENERATED]
     code = compilation.code.get(phase)
     if code is None or code.flow is None:
@@ -387,23 +386,22 @@ def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
         lost = before is not None and controls_flow(before)
         return NOT_FOLLOWED if lost else _known_bytes(Count(sum(map(_moved, nodes))), nodes, "groups")
     names = set(bodies(code.flow))
-    if any(
-        name.startswith("line ") for name in names
-    ):  # the groups of a block are not told from those around it
+    # The groups of an inlined block cannot be told from those around it.
+    if any(name.startswith("line ") for name in names):
         return NOT_FOLLOWED
-    held: dict[str, int] = {}
+    bytes_by_function: dict[str, int] = {}
     for node in nodes:
         body = body_of(node.name, names)
-        held[body] = held.get(body, 0) + _moved(node)
-    return _known_bytes(generated(code.flow, lambda body: held.get(body, 0)), nodes, "groups")
+        bytes_by_function[body] = bytes_by_function.get(body, 0) + _moved(node)
+    return _known_bytes(generated(code.flow, lambda body: bytes_by_function.get(body, 0)), nodes, "groups")
 
 
 def _moved(node: Node) -> int:
     return 0 if node.reads is None or node.writes is None else node.reads + node.writes
 
 
-def _known_bytes(total: Count, nodes: list[Node], what: str) -> _Found:
-    """Return the bytes of nodes: at least those of the nodes of which they are known."""
+def _known_bytes(total: Count, nodes: list[Node], what: str) -> _Cell:
+    """Return the bytes of nodes: a lower bound if they are known for only some."""
     unknown = [node for node in nodes if node.reads is None or node.writes is None]
     if not unknown:
         return figure(total, MODELLED)

@@ -1,4 +1,4 @@
-"""Remedies for calls of a library: the templates that ``max-autotune`` times in their place."""
+"""Remedies for library calls: templates that ``max-autotune`` times in their place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_AUTOTUNE = "mode='max-autotune' times Inductor's own templates against the l
 
 
 def no_templates(capture: Record, operator: str) -> str:
-    """Return why ``max-autotune`` has no template of an operator to time for the device that the code is for; ``""``
-    where it may have some for one of its calls."""
+    """Return why ``max-autotune`` has no template of an operator for the capture's device; ``""`` if it may have one
+    for one of its calls."""
     if operator not in TEMPLATES:
         return "Inductor has no template of it"
     model = capture.target.model if capture.target is not None else None
@@ -35,14 +35,14 @@ def no_templates(capture: Record, operator: str) -> str:
 
 
 def template_remedy(capture: Record, operator: str) -> str:
-    """Return how the templates of an operator are tried; ``""`` where there is none, or they are tried already."""
+    """Return how to try the templates of an operator; ``""`` if there are none or they were tried."""
     if no_templates(capture, operators.base_name(operator)) or times_templates(capture):
         return ""
     return MAX_AUTOTUNE if capture.target is None else f"{MAX_AUTOTUNE}, which needs the device"
 
 
 def times_templates(capture: Record) -> bool:
-    """Return True if the capture was made with templates to be timed."""
+    """Return True if the capture's options make Inductor time templates."""
     options = dict(capture.options.options)
     mode = capture.options.mode or ""
     return mode.startswith("max-autotune") or "True" in (
@@ -51,19 +51,18 @@ def times_templates(capture: Record) -> bool:
     )
 
 
-SEVERAL = 3
-"""Calls of one line from which on one call for all of them is proposed."""
+MIN_REPEATED = 3
+"""Fewest calls of one line for which a single batched call is proposed."""
 
 
 @dataclass(frozen=True)
 class RepeatedCall:
-    """A matrix product that one line calls several times, on operands of the same sizes, where no call needs the result
-    of another.
+    """A matrix product that one line calls several times, independently, on operands of the same sizes.
 
     Attributes:
         frame: the line.
-        operator: what it calls (``mm``).
-        count: how often.
+        operator: the operator (``mm``).
+        count: number of calls.
     """
 
     frame: Frame
@@ -74,7 +73,7 @@ class RepeatedCall:
 def repeated_calls(capture: Record) -> tuple[RepeatedCall, ...]:
     """Return the repeated calls of forward and inference graphs, in their order.
 
-    Layers of a model that run the same line are none: each has its own module.
+    Layers of a model that run the same line do not count: each has its own module.
     """
     return tuple(
         call
@@ -94,7 +93,7 @@ def _repeated(graph: Graph) -> Iterator[RepeatedCall]:
             key = (frames[0].file, frames[0].line, frames[0].column, node.target, node.module, shapes)
             groups.setdefault(key, []).append(node)
     for calls in groups.values():
-        if len(calls) >= SEVERAL and not _any_follows(graph, {node.name for node in calls}):
+        if len(calls) >= MIN_REPEATED and not _any_follows(graph, {node.name for node in calls}):
             yield RepeatedCall(calls[0].innermost[0], operators.base_name(calls[0].target), len(calls))
 
 
@@ -111,7 +110,7 @@ def _any_follows(graph: Graph, names: Collection[str]) -> bool:
 
 
 def called_code(groups: Iterable[Node]) -> str:
-    """Return what groups call whose loops Inductor did not generate: "a library", "a custom operator"."""
+    """Return the kind of code that extern groups call: "a library", "a custom operator"."""
     calls = dict.fromkeys(_called_code(group) for group in groups if group.kind == "extern")
     return " and ".join(calls) or LIBRARY
 
@@ -125,7 +124,7 @@ def _called_code(group: Node) -> str:
 
 
 def provider_of(operator: str) -> str:
-    """Return whose code an operator that Inductor calls is: of torch or a library, a collective, or custom."""
+    """Return the provider of an operator that Inductor calls: torch or a library, a collective, or custom code."""
     space, dot, _ = operator.removeprefix("torch.ops.").partition(".")
     if space in _COLLECTIVES:
         return COLLECTIVE
@@ -136,12 +135,12 @@ LIBRARY, COLLECTIVE, CUSTOM = "a library", "a collective", "a custom operator"
 
 
 def is_library(group: Node) -> bool:
-    """Return True if a group calls a library: no collective, and no kernel or operator of the user's own."""
+    """Return True if a group calls a library, not a collective or the user's own kernel or operator."""
     return group.kind == "extern" and _called_code(group) == LIBRARY
 
 
 def is_custom(group: Node) -> bool:
-    """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
+    """Return True if a group calls a custom operator of the user, not PyTorch's or a library's."""
     return group.kind == "extern" and _called_code(group) == CUSTOM
 
 

@@ -1,4 +1,4 @@
-"""The direct links of a capture: what each node, kernel and line of a kernel came from, and what became of it."""
+"""Direct links of a capture: what each node, kernel and kernel line came from and what it became."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compile_lens.record.missing import AbsentStage
 
 @dataclass
 class Links:
-    """Links of a chain. It must not hold the capture itself, whose life bounds its own."""
+    """Links of a chain. It must not reference the capture, whose lifetime bounds its own."""
 
     nodes: dict[Address, Node] = field(default_factory=dict)
     kernels: dict[Address, Kernel] = field(default_factory=dict)
@@ -28,12 +28,12 @@ class Links:
     up: dict[Address, dict[Address, None]] = field(default_factory=dict)
     down: dict[Address, dict[Address, None]] = field(default_factory=dict)
     places: dict[Address, dict[Address, None]] = field(default_factory=dict)
-    """Loops, groups and kernel in which a line of a kernel stands, and the lines of each of these. The chain does not
+    """Loops, groups and kernel that contain a kernel line, and the lines of each of these. The chain does not
     continue from here: a line did not come from all that its loop came from."""
     framed: set[Address] = field(default_factory=set)
     """Nodes that are linked to their own frames."""
     constants: dict[Address, dict[Address, None]] = field(default_factory=dict)
-    """Merged constants, each with what reads it and is linked to some of its parts instead (``MergedConstants``)."""
+    """Merged constants, each with the readers that are linked to some of its parts instead (``MergedConstants``)."""
     derived: set[Address] = field(default_factory=set)
     """Nodes of joint graphs that autograd made for a derivative."""
     lost: dict[Address, str] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class Links:
     """Python files that the record names."""
     every: list[Kernel] = field(default_factory=list)
     uses: list[list[Address]] = field(default_factory=list)
-    """For each kernel of ``every`` what it directly came from. Two library calls may share a name, and so
-    an address; they do not share their origins."""
+    """For each kernel of ``every`` the addresses that it directly came from. Two library calls may share a name and
+    an address, but not their origins."""
 
     def link(self, below: Address, above: Address) -> None:
         self.up.setdefault(below, {})[above] = None
@@ -54,7 +54,7 @@ class Links:
         self.places.setdefault(place, {})[line] = None
 
     def link_constants(self, merged: MergedConstants, below: Address, context: Iterable[Address]) -> None:
-        """Link what reads merged constants to those of their parts that it uses, which ``context`` reads."""
+        """Link a reader of merged constants to the parts that it uses, which ``context`` reads."""
         for constant, parts in merged.split(self.up.get(below, ()), context).items():
             self.unlink(below, constant)
             self.constants.setdefault(constant, {})[below] = None
@@ -89,25 +89,25 @@ def _compilation(links: Links, compilation: Compilation) -> None:
                     links.derived.add((compilation.id, stage.key, path + node.name))
     names = {key: _Names(graph) for key, graph in graphs.items()}
     merged = MergedConstants(compilation.id, graphs, links.up)
-    reaches: set[Address] = set()
-    for key in _before_first(graphs):
-        _graph(links, compilation.id, graphs[key], names, reaches)
+    reached: set[Address] = set()
+    for key in _dependency_order(graphs):
+        _graph(links, compilation.id, graphs[key], names, reached)
         if graphs[key].stage == "loops":
             for path, node in walk(graphs[key]):
                 here = (compilation.id, key, path + node.name)
                 links.link_constants(merged, here, tuple(links.up.get(here, ())))
     if "joint" in graphs and "forward" in graphs:
-        _unneeded(links, compilation.id, graphs)
+        _unlink_unneeded(links, compilation.id, graphs)
     for stage in compilation.stages:
         if isinstance(stage, Code):
             for kernel in stage.kernels:
                 _kernel(links, compilation.id, stage, kernel, names, merged)
-            for kernel in stage.kernels:  # after all of them: an address that is a kernel's is no line's
+            for kernel in stage.kernels:  # after all kernels, whose addresses take precedence
                 _kernel_lines(links, compilation.id, stage, kernel, names, merged)
 
 
-def _before_first(graphs: dict[str, Graph]) -> list[str]:
-    """Stage keys, each after the one that its origins name."""
+def _dependency_order(graphs: dict[str, Graph]) -> list[str]:
+    """Return stage keys, each after the stage of its origins."""
     order: dict[str, None] = {}
     for key in graphs:
         path: list[str] = []
@@ -118,18 +118,18 @@ def _before_first(graphs: dict[str, Graph]) -> list[str]:
     return list(order)
 
 
-def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reaches: set[Address]) -> None:
+def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reached: set[Address]) -> None:
     loops = f"{graph.phase}.loops" if graph.stage == "groups" else ""
     for path, node in walk(graph):
         here = (cid, graph.key, path + node.name)
         above = _resolve(links, here, graph.before, path, node.origins, names)
         if loops and loops in names:
-            # Members of a group are loops, whatever stage its origins name; they may be the same links.
+            # Members of a group are loops, whatever stage its origins name; the links may coincide.
             above += [(cid, loops, name) for m in node.members for name in names[loops].find(path, m)]
         for address in dict.fromkeys(above):
             links.link(here, address)
-        if any(address in reaches for address in above):
-            reaches.add(here)
+        if any(address in reached for address in above):
+            reached.add(here)
         elif node.frames:
             # The first stage, or a node whose origins end before Python while it still knows its own line.
             # The user's own come first, the innermost of them before the others.
@@ -138,15 +138,15 @@ def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reach
                 links.lines[line] = None
                 links.link(here, line)
             links.framed.add(here)
-            reaches.add(here)
+            reached.add(here)
 
 
-def _unneeded(links: Links, cid: str, graphs: dict[str, Graph]) -> None:
-    """Take a node of the forward from under a derivative that it does not serve.
+def _unlink_unneeded(links: Links, cid: str, graphs: dict[str, Graph]) -> None:
+    """Unlink a forward node from a derivative that it does not serve.
 
-    Equal values were merged before the graph was parted: a sine of the program's with the one that the derivative of a
-    cosine needs. Where the backward works that out again, the forward's is the program's alone: the derivative needs it
-    only if a part of the derivative stands in the forward and reads it.
+    Equal values were merged before the graph was partitioned: a sine of the program with the one that the derivative of
+    a cosine needs. If the backward recomputes it, the forward's node is the program's alone: the derivative needs it
+    only if a part of the derivative is in the forward and reads it.
     """
     joint = {(cid, "joint", path + n.name): [path + i for i in n.inputs] for path, n in walk(graphs["joint"])}
     again = None
@@ -154,7 +154,7 @@ def _unneeded(links: Links, cid: str, graphs: dict[str, Graph]) -> None:
         calls = [path + n.name for path, n in walk(graphs["backward"]) if n.op.startswith("call_")]
         again = {above for name in calls for above in links.up.get((cid, "backward", name), ())}
     parts: dict[Address, set[str]] = {}
-    """For a node of the forward what the parts of derivatives that read it take, by their names in the joint graph."""
+    """For a forward node, the joint-graph inputs of the derivative nodes that read it."""
     for path, node in reversed(list(walk(graphs["forward"]))):
         here = (cid, "forward", path + node.name)
         above = links.up.get(here, {})
@@ -203,14 +203,14 @@ def _kernel_lines(
         for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
             links.link(here, address)
             if address not in within:
-                within[address] = (*_only(links, address, groups), (cid, code.key, kernel.name))
+                within[address] = (*_unique_owners(links, address, groups), (cid, code.key, kernel.name))
             for place in within[address]:
                 links.place(here, place)
         links.link_constants(merged, here, context)
 
 
-def _only(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[Address]:
-    """The loop and the group of a kernel that compute an origin of its: none of several, of which a line may be."""
+def _unique_owners(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[Address]:
+    """Yield the kernel's loop and group that compute an origin, each only if it is the only one."""
     loops, fused_groups = set(), set()
     for group in groups:
         above = links.up.get(group, {})
@@ -224,10 +224,10 @@ def _only(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[
 
 
 def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
-    """The lines of a kernel that have an address.
+    """Return the lines of a kernel that have an address.
 
-    Those whose origins were followed. Where none were (templates), those that its machine code came from: they
-    have no origins of their own, and are linked to the kernel as a whole.
+    These are the lines with known origins. If there are none (templates), these are the lines behind the machine
+    code: they have no origins of their own, and are linked to the kernel as a whole.
     """
     if kernel.lines or kernel.machine is None:
         return kernel.lines
@@ -236,11 +236,11 @@ def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 def _resolve(
-    links: Links, here: Address, before: str, path: str, wanted: Iterable[str], names: dict[str, _Names]
+    links: Links, here: Address, before: str, path: str, origins: Iterable[str], names: dict[str, _Names]
 ) -> list[Address]:
-    """Addresses of named origins. Those that the record does not hold are left out, and the reason kept."""
-    wanted = tuple(wanted)
-    if not wanted:
+    """Return the addresses of named origins; for those that are not in the record, store the reason in ``lost``."""
+    origins = tuple(origins)
+    if not origins:
         return []
     cid = here[0]
     if before not in names:
@@ -251,7 +251,7 @@ def _resolve(
         links.lost.setdefault(here, reason_lost)
         return []
     addresses: list[Address] = []
-    for name in wanted:
+    for name in origins:
         hits = names[before].find(path, name)
         if not hits:
             reason_lost = (
@@ -263,7 +263,7 @@ def _resolve(
 
 
 class _Names:
-    """The node names of one graph. A name in a subgraph is unique there, not in the whole."""
+    """Node names of one graph. A name in a subgraph is unique only there."""
 
     def __init__(self, graph: Graph) -> None:
         self.full: set[str] = set()
@@ -274,7 +274,7 @@ class _Names:
                 self.inner.setdefault(node.name, []).append(path + node.name)
 
     def find(self, path: str, name: str) -> list[str]:
-        """The full name of ``name`` seen from the subgraph ``path``: nearest scope outwards, then inwards."""
+        """Return the full name of ``name`` as seen from the subgraph ``path``: nearest scope outwards, then inwards."""
         scope = path
         while True:
             if scope + name in self.full:
@@ -284,15 +284,15 @@ class _Names:
             scope = scope[:-1].rpartition("/")[0]
             scope = scope + "/" if scope else ""
         inner = self.inner.get(name, [])
-        return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
+        return inner if len(inner) == 1 else []  # ambiguous if several subgraphs have it
 
 
 _LINEAGE = ("joint", "forward", "backward", "inference", "post_grad")
-"""Stages through which a node is followed to a line: a graph's own, or the last part of its key."""
+"""Stages between a node and its Python line: keys of graphs, or their last parts."""
 
 
 def unknown_node_origins(capture: Record) -> str:
-    """Return why it is not known which lines some nodes came from; ``""`` if nothing was lost on the way."""
+    """Return why the lines of some nodes are not known; ``""`` if all links are there."""
     gaps = (gap for compilation in capture.compilations for gap in compilation.missing)
     lost = next((gap.reason for gap in gaps if gap.stage.rpartition(".")[2] in _LINEAGE), "")
     return lost or capture.lacks(claims.ORIGINS)

@@ -1,5 +1,4 @@
-"""Members of a fusion question: the loops that a kernel, an ATen node, a group or a Python line stands for, in each
-graph."""
+"""Members of a fusion question: the loops of a kernel, an ATen node, a group or a Python line, in each graph."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ Place = tuple[str, str]
 
 
 Subject = Kernel | Address | str | int
-"""Something that ``capture.why`` can be asked about."""
+"""An item that ``capture.why`` accepts."""
 
 
 @dataclass(frozen=True)
 class Members:
-    """Something that was asked for: its name, and its loops by place, in order of the record.
+    """A requested item: its name, and its loops by place, in record order.
 
-    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop. ``nodes`` are, by place, those
-    that a name stands for: where they are more than one, the name is ambiguous.
+    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop. ``nodes`` are, by place, the nodes
+    with a name: if there are several, the name is ambiguous.
     """
 
     name: str
@@ -40,21 +39,21 @@ class Members:
 def resolve(
     capture: Record, a: Subject, b: Subject, phase: str = ""
 ) -> tuple[Members, Members, tuple[Place, ...]]:
-    """Return what ``a`` and ``b`` stand for, and the places where both are (none if there is none).
+    """Return the members of ``a`` and ``b``, and the places that contain both (possibly none).
 
-    A name that stands for several calls stands for the one in the graphs of the other. Raises ``UsageError`` for what
-    is unknown or ambiguous.
+    A name of several calls means the one in the graphs of the other item. Raise ``UsageError`` for an unknown or
+    ambiguous item.
     """
     finder = _Finder(capture)
     one, two = finder.both(a, b, phase)
     common = [place for place in finder.places if place in one.places and place in two.places]
     if phase:
-        wanted = finder.of_phase(finder.places, phase)
-        if not wanted and finder.unseen and finder.of_phase(finder.phases, phase):
+        selected = finder.of_phase(finder.places, phase)
+        if not selected and finder.loops_missing and finder.of_phase(finder.phases, phase):
             return one, two, ()
-        if not wanted:
+        if not selected:
             raise UsageError(f"phase {phase!r} is not in this capture, which has {_listed(finder.places)}")
-        common = [place for place in common if place in wanted]
+        common = [place for place in common if place in selected]
         if not common:
             here = "; ".join(f"{m.name} is in {_listed(m.places) or 'none'}" for m in (one, two))
             raise UsageError(f"phase {phase!r} does not hold both: {here}")
@@ -80,7 +79,7 @@ def unseen_loops(capture: Record) -> str:
 
 
 class _Finder:
-    """Looks names up in one capture."""
+    """Lookup of names in one capture."""
 
     def __init__(self, capture: Record) -> None:
         self.capture = capture
@@ -98,7 +97,7 @@ class _Finder:
             for phase in PHASES
             if any(phase + stage in c.graphs for stage in stages)
         ]
-        self.unseen = unseen_loops(capture)
+        self.loops_missing = unseen_loops(capture)
 
     @staticmethod
     def of_phase(places: Iterable[Place], phase: str) -> list[Place]:
@@ -106,7 +105,7 @@ class _Finder:
         return [place for place in places if phase in (place[1], f"{place[0]} {place[1]}")]
 
     def both(self, a: Subject, b: Subject, phase: str) -> tuple[Members, Members]:
-        """Return what two things stand for, each in the graphs of the other where it is ambiguous by itself."""
+        """Return the members of two items; one that is ambiguous alone is looked up in the graphs of the other."""
         subjects, members, errors = (a, b), dict[int, Members](), dict[int, UsageError]()
         for number, what in enumerate(subjects):
             try:
@@ -128,12 +127,12 @@ class _Finder:
         return members[0], members[1]
 
     def find(self, what: Subject, within: Collection[Place] | None = None) -> Members:
-        """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group.
+        """Return the members of an item; of a name, as the first of: kernel, line, node, loop, group.
 
-        ``within``: only kernels of these places count.
+        ``within`` restricts kernels to these places.
         """
         if isinstance(what, Kernel):
-            return self._kernels(what.name, self._home(what))
+            return self._kernels(what.name, self._owners(what))
         if isinstance(what, int) and not isinstance(what, bool):
             return self._at(f"line {what}", (self.chain.texts.line("", what),))
         if isinstance(what, tuple):
@@ -144,7 +143,7 @@ class _Finder:
             )
         kernels = [
             (cid, k)
-            for cid, k in self._every()
+            for cid, k in self._all_kernels()
             if k.name == what and (within is None or (cid, k.phase) in within)
         ]
         if kernels:
@@ -153,10 +152,10 @@ class _Finder:
         return self._at(what, self.chain.find(what)) if self.chain.texts.is_form(what) else self._named(what)
 
     def _check_kernel(self, name: str, within: Collection[Place] | None) -> None:
-        """Raise ``UsageError`` for the bare name of a function that one graph calls more than once, or several do."""
+        """Raise ``UsageError`` for the bare name of a function that is called more than once, in any graphs."""
         calls = [
             (cid, kernel)
-            for cid, kernel in self._every()
+            for cid, kernel in self._all_kernels()
             if kernel.name.partition("#")[0] == name and (within is None or (cid, kernel.phase) in within)
         ]
         if len({kernel.name for _, kernel in calls}) < 2:
@@ -171,8 +170,8 @@ class _Finder:
         raise UsageError(f"{name!r} is called more than once: give one of {', '.join(texts)}{where}")
 
     def check(self, thing: Members, common: list[Place], phase: str) -> None:
-        """Raise ``UsageError`` where a name stands for several nodes of the graphs in question, or, where no phase was
-        picked, for different ones of different functions."""
+        """Raise ``UsageError`` if a name means several nodes of the graphs in question or, without a selected phase,
+        nodes of different lines in different functions."""
         near = {place: thing.nodes[place] for place in common or thing.nodes if place in thing.nodes}
         several = any(len(nodes) > 1 for nodes in near.values())
         nodes = tuple(node for nodes in near.values() for node in nodes) if several else ()
@@ -189,24 +188,24 @@ class _Finder:
             pick = f", or pick a graph with phase={_shortest(single, self.places)!r}" if single else ""
             raise UsageError(f"{thing.name!r} is a name of several nodes: give one of {some}{pick}")
 
-    def _every(self) -> list[tuple[str, Kernel]]:
-        """The kernels of the capture, each with its compile id."""
+    def _all_kernels(self) -> list[tuple[str, Kernel]]:
+        """Return the kernels of the capture, each with its compile id."""
         return [
             (c.id, k) for c in self.capture.compilations for code in c.code.values() for k in code.kernels
         ]
 
     def _address(self, address: Address) -> Members:
-        """Return what an address stands for."""
+        """Return the members of an address."""
         cid, stage, name = address
         if stage.endswith(".code") and ":" not in name:
             phase = stage.rpartition(".")[0]
             return self._kernels(
-                name, [(c, k) for c, k in self._every() if (c, k.phase, k.name) == (cid, phase, name)]
+                name, [(c, k) for c, k in self._all_kernels() if (c, k.phase, k.name) == (cid, phase, name)]
             )
         return self._at(name, (address,))
 
-    def _home(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
-        every = self._every()
+    def _owners(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
+        every = self._all_kernels()
         homes = [(cid, k) for cid, k in every if k is kernel] or [(cid, k) for cid, k in every if k == kernel]
         if not homes:
             names = ", ".join(dict.fromkeys(k.name for _, k in every)) or "none"
@@ -226,16 +225,16 @@ class _Finder:
         )
 
     def _at(self, name: str, addresses: tuple[Address, ...]) -> Members:
-        """Return what a line, or a call or a node at one, stands for."""
+        """Return the members of a line, or of a call or a node at one."""
         kind = "line" if any(a[1] == PYTHON for a in addresses) else "node"
         places = self._loops(list(addresses))
-        return Members(name, kind, places, "" if places else self.unseen or "it became no loop")
+        return Members(name, kind, places, "" if places else self.loops_missing or "it became no loop")
 
     def _named(self, name: str) -> Members:
-        """Return what a name stands for: of a node, or of the operator or function that nodes call.
+        """Return the members of a name: that of a node, or of an operator or function that nodes call.
 
-        In each graph that is one node, by its name in the last stage, or several of which the answer may not pick
-        one: where a stage has more than one of the name, or where what two stages call so are different things.
+        In each graph that is one node, by its name in the last stage, or several that make the name ambiguous:
+        if one stage has several nodes of the name, or two stages use it for different nodes.
         """
         places: dict[Place, tuple[str, ...]] = {}
         nodes: dict[Place, tuple[Address, ...]] = {}
@@ -257,13 +256,15 @@ class _Finder:
                 f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, "
                 f"and none of {FORMS}; it has {some or 'none'}"
             )
-        note = "" if places else self.unseen or "it became no loop: an input, a view, or optimised away"
+        note = (
+            "" if places else self.loops_missing or "it became no loop: an input, a view, or optimised away"
+        )
         return Members(name, "node", places, note, nodes)
 
     def _matches(self, cid: str, phase: str, name: str) -> tuple[Address, ...]:
-        """The nodes of one graph that bear a name, or call what is called so: one, or several different things.
+        """Return the nodes of one graph with a name or a callee of that name: one, or several different ones.
 
-        Of a backward its own nodes come first: what the program calls ``mul`` has a product in it, too.
+        In a backward its own nodes come first: the program's ``mul`` also has a product there.
         """
         program, joint = ("dynamo", "pre_grad"), ("joint",)
         own = (phase, f"{phase}.post_grad", f"{phase}.loops", f"{phase}.groups")
@@ -280,18 +281,18 @@ class _Finder:
         return ()
 
     def _of_stage(self, cid: str, stage: str, name: str) -> list[Address]:
-        """The nodes of a stage that bear a name; before Inductor's loops also those that call what is called so."""
+        """Return the nodes of a stage with a name; before Inductor's loops also those with a callee of that name."""
         compilation = next(c for c in self.capture.compilations if c.id == cid)
         graph = compilation.graphs.get(stage)
-        wanted = "" if stage.endswith((".loops", ".groups")) else function(name)
+        selected = "" if stage.endswith((".loops", ".groups")) else function(name)
         return [
             (cid, stage, path + node.name)
             for path, node in (walk(graph) if graph is not None else ())
-            if path + node.name == name or (node.op.startswith("call") and wanted == function(node.target))
+            if path + node.name == name or (node.op.startswith("call") and selected == function(node.target))
         ]
 
     def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
-        """The loops of addresses: of a group its members, of all else those that compute what it became."""
+        """Return the loops of addresses: of a group its members, of any other the loops that compute its nodes."""
         loop_names: dict[Place, set[str]] = {}
         for address in start:
             if address not in self.chain:
@@ -321,11 +322,11 @@ class _Finder:
         }
 
     def _computing(self, address: Address) -> list[Address]:
-        """The loops that compute an ATen node.
+        """Return the loops that compute an ATen node.
 
-        Inductor also counts it to the library call that takes its result, and counts the call's node to the
-        loops that prepare its arguments: a call computes the node that it is named after, and no other that
-        has a loop.
+        Inductor also lists it among the origins of the library call that reads its result, and lists the call's node
+        among those of the loops that prepare its arguments. A call computes only the node that it is named after, and
+        nodes without a loop.
         """
         cid, stage, name = address
         below = [a for a in self.chain.down(address) if a[1].endswith(".loops")]
@@ -352,6 +353,6 @@ class _Finder:
 
 
 def _operator(target: str) -> str:
-    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
+    """Return ``sort`` for ``aten.sort.stable``, ``mm`` for ``extern_kernels.mm``."""
     parts = target.split(".")
     return parts[-1] if len(parts) < 3 else parts[-2]

@@ -1,4 +1,4 @@
-"""Memo of values computed once from a capture; it goes when the capture goes."""
+"""Memo of values computed once from a capture, with the capture's lifetime."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _memos: list[dict[int, tuple[weakref.ref[Record], dict[tuple[object, ...], objec
 
 
 def forget(capture: Record) -> None:
-    """Forget what was computed from a capture: something was added to it."""
+    """Discard the values computed from a capture, after something was added to it."""
     for known in _memos:
         known.pop(id(capture), None)
 
 
 def memoized(make: Callable[Concatenate[Record, P], T]) -> Callable[Concatenate[Record, P], T]:
-    """A function of a capture (and of plain values) that is run once for each. It may not keep the capture."""
-    # By identity: hashing or comparing a large record would cost as much as what is made of it.
+    """Cache a function of a capture and plain values by its arguments. Its result must not reference the capture."""
+    # By identity: hashing or comparing a large record would cost as much as the function.
     known: dict[int, tuple[weakref.ref[Record], dict[tuple[object, ...], T]]] = {}
     _memos.append(cast("Any", known))
 
@@ -34,15 +34,15 @@ def memoized(make: Callable[Concatenate[Record, P], T]) -> Callable[Concatenate[
         if key not in known or known[key][0]() is not capture:
 
             def forget(ref: weakref.ref[Record]) -> None:
-                # The number may have been given to a new capture already.
+                # A new capture may already have the same id.
                 if key in known and known[key][0] is ref:
                     del known[key]
 
             known[key] = (weakref.ref(capture, forget), {})
         values = known[key][1]
-        wanted = (*args, *sorted(kwargs.items()))
-        if wanted not in values:
-            values[wanted] = make(capture, *args, **kwargs)
-        return values[wanted]
+        arguments = (*args, *sorted(kwargs.items()))
+        if arguments not in values:
+            values[arguments] = make(capture, *args, **kwargs)
+        return values[arguments]
 
     return of

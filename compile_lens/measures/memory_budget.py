@@ -14,21 +14,21 @@ GIB = 2**30
 _GB = 10**9
 
 TANGENT = "tangents_"
-"""AOTAutograd names the gradients of the results so."""
+"""Prefix of AOTAutograd's names for the gradients of the results."""
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Least memory that a graph needs on the device, and the memory that there is.
+    """Least memory in bytes that a graph needs on the device, and the device's memory.
 
     Attributes:
-        peak: what the graph reads and makes, at most at once.
-        other_bytes: what the function and its arguments hold and the graph does not read, as far as is known.
-        smallest_memory, largest_memory: the device's memory. Published are gigabytes, and it is not said whether of
-            10^9 or of 2^30 bytes.
+        peak: inputs and results of the graph that are live at once, at most.
+        other_bytes: memory of the function and its arguments that the graph does not read, as far as known.
+        smallest_memory, largest_memory: the device's memory. Vendors publish gigabytes without saying whether these are
+            10^9 or 2^30 bytes.
 
-    Not counted are the optimizer's state and gradients that are not there yet, what other graphs keep for their
-    backward, and what the driver, the libraries and the allocator take.
+    Not counted are the optimizer's state and gradients that do not exist yet, tensors that other graphs save for their
+    backward, and the memory of the driver, the libraries and the allocator.
     """
 
     peak: int
@@ -38,7 +38,7 @@ class MemoryBudget:
 
     @property
     def needed_bytes(self) -> int:
-        """At least so much."""
+        """Lower bound of the memory needed, in bytes."""
         return self.peak + self.other_bytes
 
     @property
@@ -53,37 +53,39 @@ class MemoryBudget:
         )
 
 
-def memory_budget(capture: Record, held: Memory) -> MemoryBudget | None:
-    """It, of one phase; ``None`` where no model says how much memory the device has, or the peak is not known."""
+def memory_budget(capture: Record, memory: Memory) -> MemoryBudget | None:
+    """Return the budget of one phase; ``None`` if the device's memory or the peak is not known."""
     target = capture.target
     total = target.model.figure("total_memory") if target is not None else None
-    if target is None or held.peak is None or not isinstance(total, (int, float)):
+    if target is None or memory.peak is None or not isinstance(total, (int, float)):
         return None
     total = int(total)
-    most = total // _GB * GIB if total % _GB == 0 else total
-    return MemoryBudget(held.peak, max(0, (target.resident_bytes or 0) - _read(capture, held)), total, most)
+    largest = total // _GB * GIB if total % _GB == 0 else total
+    return MemoryBudget(
+        memory.peak, max(0, (target.resident_bytes or 0) - _read(capture, memory)), total, largest
+    )
 
 
-def _read(capture: Record, held: Memory) -> int:
-    """Bytes of the graph's inputs: at most so much of what was given is within its peak.
+def _read(capture: Record, memory: Memory) -> int:
+    """Return the bytes of the graph's inputs, the most of the caller's memory that the peak can include.
 
-    A backward also reads what its forward computed, and the gradients of the results: none of that was given.
+    A backward also reads tensors of its forward and the gradients of the results, which are not the caller's.
     """
-    inputs = _inputs(held)
-    if created := _handed_over(capture, held):
+    inputs = _inputs(memory)
+    if created := _from_forward(capture, memory):
         inputs = [b for b in inputs if b.name not in created and not b.name.startswith(TANGENT)]
     return sum(b.nbytes or 0 for b in inputs)
 
 
-def _handed_over(capture: Record, held: Memory) -> set[str]:
-    """Nodes that a backward gets from its forward, and that are no part of the forward's own inputs."""
+def _from_forward(capture: Record, memory: Memory) -> set[str]:
+    """Return the nodes that a backward receives from its forward, without the forward's own inputs."""
     for compilation in capture.compilations:
-        if held.phase == "backward" and any(m is held for m in compilation.memory):
+        if memory.phase == "backward" and any(m is memory for m in compilation.memory):
             given = {b.name for m in compilation.memory if m.phase == "forward" for b in _inputs(m)}
             kept = compilation.partition.saved if compilation.partition is not None else ()
             return {saved.node for saved in kept if saved.alias_of not in given}
     return set()
 
 
-def _inputs(held: Memory) -> list[Buffer]:
-    return [b for b in held.buffers if b.kind == "input" and not b.base]
+def _inputs(memory: Memory) -> list[Buffer]:
+    return [b for b in memory.buffers if b.kind == "input" and not b.base]

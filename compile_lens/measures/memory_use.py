@@ -1,8 +1,8 @@
 """Memory by Python line or by name: what is live at the peak, and what the forward saves for the backward.
 
-A tensor that an operator makes counts for the line of the operator, for several lines equally. Parameters, buffers and
-other inputs have no line: they are there before the call. Saving a tensor in the memory of an input or a result takes
-no memory of its own. Modelled, as ``Memory`` is: the allocator is not queried.
+A tensor counts for the line of the operator that makes it, split equally among several lines. Parameters, buffers and
+other inputs have no line: they exist before the call. Saving a tensor in the memory of an input or a result takes no
+memory of its own. The figures are modelled, as in ``Memory``: the allocator is not queried.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class MemoryRow:
     Attributes:
         name: ``"model.py:25"``; the qualified name of a parameter or buffer, the name of another input, the expression
             that made a value. ``"gradient with respect to emb.weight"`` is a result of the backward; ``"backward of
-            self.emb(i)"`` is what the backward of that expression computes on the way. Equal tensors of repeated
-            modules are one row: ``"blocks.*.up.weight"``.
-        kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if computed again), ``gradient``
+            self.emb(i)"`` is an intermediate of the backward of that expression. Equal tensors of repeated modules
+            are one row: ``"blocks.*.up.weight"``.
+        kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if recomputed), ``gradient``
             (of the backward), or ``unknown``; ``""`` for a line, which may have several.
-        peak: bytes of it that are live at the peak; ``None`` if the peak is not known.
-        share: of the peak, from 0 to 1.
-        saved: bytes that it takes to save it for the backward: 0 for what lies in the memory of an input or a result;
-            ``None`` if a size is not known.
-        tensors: how many tensors there are of it.
-        saved_tensors: how many tensors of it are saved for the backward.
-        names: of parameters, buffers and inputs, the name of each.
-        modules: paths of the modules that made it.
-        line: the line; ``None`` for what has none.
-        tensor: dtype and shape of each, ``"float32[8, 64]"``; ``""`` if they differ or are not known.
-        addresses: of it in the chain.
+        peak: bytes live at the peak; ``None`` if the peak is not known.
+        share: share of the peak, from 0 to 1.
+        saved: bytes saved for the backward: 0 for a tensor in the memory of an input or a result; ``None`` if a size is
+            not known.
+        tensors: number of tensors in the row.
+        saved_tensors: number of these that are saved for the backward.
+        names: names of the parameters, buffers and inputs.
+        modules: paths of the modules that made the tensors.
+        line: the line; ``None`` if there is none.
+        tensor: dtype and shape of each tensor, ``"float32[8, 64]"``; ``""`` if they differ or are not known.
+        addresses: addresses of the tensors in the chain.
     """
 
     name: str
@@ -70,7 +70,7 @@ class MemoryRow:
 
     @property
     def expression(self) -> str:
-        """The text of the line, or of the call in it; ``""`` if there is none."""
+        """Text of the call, or of its line if the call is not known; ``""`` without a line."""
         return "" if self.line is None else (self.line.call or self.line.text).strip()
 
 
@@ -80,12 +80,12 @@ class MemoryUse:
 
     Attributes:
         by: ``line`` or ``name``.
-        rows: what holds most first: at the peak, or saved for the backward.
-        peak: bytes that are live at once, at most, in one graph; ``None`` if it is not known for any.
+        rows: largest first, by the larger of live bytes at the peak and saved bytes.
+        peak: bytes live at once, at most, in one graph; ``None`` if not known for any graph.
         place: the compile id and the phase of the peak: ``"0/0 backward"``.
-        saved: bytes saved for the backward by all graphs; ``None`` if a size is not known, or nothing was seen.
-        partitions: the number of graphs whose saved tensors were seen.
-        allocated: bytes that all graphs set aside in one call, results and gradients included, without inputs; ``None``
+        saved: bytes saved for the backward by all graphs; ``None`` if a size is not known or no partition was observed.
+        partitions: number of graphs whose saved tensors were observed.
+        allocated: bytes that all graphs allocate in one call, results and gradients included, without inputs; ``None``
             if a size is not known. See ``Memory.allocated``.
         missing: why figures are not known.
     """
@@ -100,7 +100,7 @@ class MemoryUse:
     allocated: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
+        """Return the figures as plain JSON data."""
         return {
             "by": self.by,
             "peak": self.peak,
@@ -136,20 +136,20 @@ class MemoryUse:
 
 @memoized
 def memory_use(capture: Record, by: str = "line") -> MemoryUse:
-    """The memory of a capture by line or by name.
+    """Return the memory of a capture by line or by name.
 
     Args:
         by: ``"line"`` or ``"name"``.
 
     Raises:
-        UsageError: another ``by``.
+        UsageError: for another ``by``.
     """
     if by not in BY:
         raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
     missing: dict[str, None] = {}
-    hidden = unknown_node_origins(capture)
-    if hidden:
-        missing[f"which lines hold memory: {hidden}"] = None
+    origins_unknown = unknown_node_origins(capture)
+    if origins_unknown:
+        missing[f"which lines hold memory: {origins_unknown}"] = None
     peaks = []
     for compilation in capture.compilations:
         for memory in compilation.memory:
@@ -159,7 +159,7 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
                 peaks.append((memory.peak, compilation, memory))
         if "backward" in compilation.phases and compilation.partition is None:
             missing[f"what {compilation.id} saves for the backward was not seen"] = None
-    table = _Table(capture, by, bool(hidden))
+    table = _Table(capture, by, bool(origins_unknown))
     top = max(peaks, key=lambda one: one[0]) if peaks else None
     if top is not None:
         missing.update(dict.fromkeys(table.add_peak(*top[1:])))
@@ -185,7 +185,7 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
 
 @dataclass(frozen=True)
 class _Item:
-    """One tensor: what it is, and what made it."""
+    """One tensor: its kind and name, and the call that made it."""
 
     kind: str
     name: str
@@ -197,7 +197,7 @@ class _Item:
 
 @dataclass
 class _Sum:
-    """One row in the making. Bytes of a line may be a part of a tensor: they add up before they are rounded."""
+    """Sums of one row. A line may have a fraction of a tensor's bytes, so bytes are rounded only after adding up."""
 
     item: _Item
     line: Frame | None
@@ -215,8 +215,8 @@ class _Sum:
 class _Table:
     """The rows of a capture."""
 
-    def __init__(self, capture: Record, by: str, hidden: bool) -> None:
-        self._by, self._hidden = by, hidden
+    def __init__(self, capture: Record, by: str, origins_unknown: bool) -> None:
+        self._by, self._origins_unknown = by, origins_unknown
         self._chain = Chain(capture)
         self._names = input_names(capture)
         self._graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}
@@ -227,7 +227,7 @@ class _Table:
         self._sums: dict[object, _Sum] = {}
 
     def add_peak(self, compilation: Compilation, memory: Memory) -> Iterator[str]:
-        """Add what is live at the peak; yield what of it is not known."""
+        """Add the buffers live at the peak; yield a sentence if their sizes do not add up to it."""
         rest, at = memory.peak or 0, memory.peak_line
         taken_over = {buffer.reuses for buffer in memory.buffers if buffer.alloc_line <= at}
         for buffer in memory.buffers:
@@ -255,7 +255,7 @@ class _Table:
                 one.unknown |= tensor.nbytes is None
 
     def rows(self, peak: int | None) -> tuple[MemoryRow, ...]:
-        """The rows, those that hold most first: at the peak, or saved for the backward."""
+        """Return the rows, largest first, by the larger of live bytes at the peak and saved bytes."""
         rows = [self._row(one, peak) for one in self._sums.values()]
         rows.sort(
             key=lambda row: (
@@ -316,7 +316,7 @@ class _Table:
             yield one, 1 / len(frames)
 
     def _of_buffer(self, compilation: Compilation, phase: str, buffer: Buffer) -> _Item:
-        """Return the name of a buffer of the generated code: of the value of a node; else of what its loop computes."""
+        """Return the item of a buffer of the generated code: the value of a node, else the result of its loop."""
         stage = f"{phase}.post_grad"
         if buffer.origins or buffer.kind == "input":
             return self._of_origins(compilation.id, stage, buffer.origins or (buffer.name,), buffer.name)
@@ -325,7 +325,7 @@ class _Table:
 
     def _of_origins(self, cid: str, stage: str, origins: tuple[str, ...], fallback: str) -> _Item:
         origin = next((one for one in origins if one in self._nodes.get((cid, stage), {})), "")
-        if not origin or self._hidden:
+        if not origin or self._origins_unknown:
             return _Item(UNKNOWN, fallback)
         address = (cid, stage, origin)
         node = self._nodes[cid, stage][origin]
@@ -343,10 +343,10 @@ class _Table:
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)
-        later = (
+        in_backward = (
             stage.startswith("backward.") and node.op != "placeholder"
-        )  # what is handed over is of the forward
-        kind = GRADIENT if later and source is not None and source.derivative else VALUE
+        )  # inputs come from the forward
+        kind = GRADIENT if in_backward and source is not None and source.derivative else VALUE
         module = source.module if source is not None else ""
         first = frames[0] if frames else None
         expression = (first.call or first.text).strip() if first is not None else ""
@@ -354,7 +354,7 @@ class _Table:
         return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
 
     def _without_views(self, address: Address) -> Address:
-        """The node that computes what a node views: a linear layer reshapes what is handed to it."""
+        """Return the node that computes the base of a view: a linear layer reshapes its input."""
         cid, stage, name = address
         nodes = self._nodes.get((cid, stage), {})
         while (node := nodes.get(name)) is not None and node.kind == "view" and node.inputs[:1]:
@@ -362,7 +362,7 @@ class _Table:
         return (cid, stage, name) if name in nodes else address
 
     def _joint(self, address: Address) -> Address | None:
-        """The node of the joint graph that a node of a later stage is."""
+        """Return the joint-graph node of a node of a later stage."""
         cid, stage, name = address
         while stage != "joint":
             graph, node = self._graphs.get((cid, stage)), self._nodes.get((cid, stage), {}).get(name)
@@ -377,8 +377,8 @@ class _Table:
 
 
 def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the nodes of the backward after passes that are results, each with the input that the gradient is with
-    respect to, and its dtype and shape."""
+    """Yield the result nodes of the backward after passes, each with "gradient with respect to …" and dtype and
+    shape."""
     graph, joint = compilation.graphs.get("backward.post_grad"), compilation.graphs.get("joint")
     if not isinstance(graph, Graph) or not isinstance(joint, Graph):
         return
@@ -406,5 +406,5 @@ def _tensor(node: Node) -> str:
 
 
 def pattern(path: str) -> str:
-    """A qualified name with ``*`` for each number in it: ``"blocks.*.up.weight"``."""
+    """Return a qualified name with ``*`` for each number in it: ``"blocks.*.up.weight"``."""
     return re.sub(r"(?<![^.\s])\d+(?![^.])", "*", path)

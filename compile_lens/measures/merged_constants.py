@@ -1,7 +1,7 @@
-"""Constants that the compiler merged: for each loop, kernel and line those that it uses, not all that share the node.
+"""Merged constants: which of the original constants each loop, kernel and line uses.
 
-Equal constants of different lines become one node (``full_default``), whose origins are all of them. A kernel that
-reads that node uses the constant of the operator that reads it there, and has no part in the lines of the others.
+The compiler merges equal constants of different lines into one node (``full_default``), which has all their origins. A
+kernel that reads this node uses only the constants that its own operators read, not the lines of the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Stage:
 
 
 class MergedConstants:
-    """The merged constants of one compilation. ``up`` gives what a node directly came from."""
+    """Merged constants of one compilation. ``up`` gives the addresses that a node directly came from."""
 
     def __init__(
         self, cid: str, graphs: Mapping[str, Graph], up: Mapping[Address, Mapping[Address, None]]
@@ -33,9 +33,9 @@ class MergedConstants:
         self._merged: dict[Address, tuple[Address, ...]] = {}
 
     def split(self, above: Iterable[Address], context: Iterable[Address]) -> dict[Address, list[Address]]:
-        """Return for each merged constant among ``above`` those of its parts that ``context`` reads, if these are some
-        but not all: the rest belongs to other loops."""
-        parts = {address: found for address in above if (found := self.parts(address))}
+        """Return for each merged constant in ``above`` the parts that ``context`` reads, if it reads some but not all:
+        the rest belongs to other loops."""
+        parts = {address: address_parts for address in above if (address_parts := self.parts(address))}
         if not parts:
             return {}
         reached = self._reached(address for address in context if not self.parts(address))
@@ -47,7 +47,7 @@ class MergedConstants:
         return used
 
     def parts(self, address: Address) -> tuple[Address, ...]:
-        """The constants that were merged into a node; empty for any other node."""
+        """Return the constants that were merged into a node; empty for any other node."""
         if address not in self._merged:
             self._merged[address] = self._parts(address)
         return self._merged[address]
@@ -63,7 +63,7 @@ class MergedConstants:
         return cid == self._cid and key in self._graphs and name in self._stage(key).constant
 
     def _uses(self, constant: Address) -> set[Address]:
-        """The nodes that read a constant, also through others that are made of constants alone."""
+        """Return the nodes that read a constant, also through nodes computed from constants only."""
         cid, key, name = constant
         stage = self._stage(key)
         readers: set[str] = set()

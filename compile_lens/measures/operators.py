@@ -1,4 +1,4 @@
-"""Places of an operator in a capture: in the graphs handed to Inductor, after its passes, in calls."""
+"""Uses of an operator in a capture: in the graphs handed to Inductor, after its passes, in library calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .quantities import phases
 
 @dataclass(frozen=True)
 class Use:
-    """One place where an operator stands: its address, and its node (``None`` for a library call)."""
+    """One use of an operator: its address, and its node (``None`` for a library call)."""
 
     address: Address
     name: str
@@ -25,9 +25,9 @@ class Use:
 
 
 def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], list[str]]:
-    """The operators that compute something and are called ``op`` (``""``: all), and why some may not be known.
+    """Return the uses of compute operators named ``op`` (``""``: all), and the reasons why some may not be known.
 
-    A name without an overload stands for all of them, one without a namespace for those of any.
+    A name without an overload means all overloads; one without a namespace means any namespace.
     """
     op = plain_name(op)
     uses_of_op: list[Use] = []
@@ -39,7 +39,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
             for key in (one, f"{one}.post_grad"):
                 graph = compilation.graphs.get(key)
                 if graph is None and key != one and not compilation.graphs[one].calls:
-                    continue  # nothing is lowered of a graph without an operation
+                    continue  # a graph without operations is not lowered
                 if graph is None:
                     reason = {m.stage: m.message for m in compilation.missing}
                     unknown.append(
@@ -72,24 +72,24 @@ def _calls(cid: str, code: Code | None, op: str) -> Iterator[Use]:
 
 
 def plain_name(op: str) -> str:
-    """Return a user's name for an operator as records have it: ``aten.exp`` for ``"torch.ops.aten.exp"`` and
+    """Return an operator name in the form that records use: ``aten.exp`` for ``"torch.ops.aten.exp"`` and
     ``"aten::exp"``."""
     name = op.strip().removeprefix("torch.ops.").removeprefix("higher_order.")
     return name.replace("::", ".")
 
 
 def operator(target: str) -> str:
-    """An operator's name without what says nothing: ``aten.sin`` of ``aten.sin.default``."""
+    """Return an operator's name without ``.default``: ``aten.sin`` for ``aten.sin.default``."""
     return target.removesuffix(".default")
 
 
 def called(name: str) -> str:
-    """The function that a library call calls: ``aten.sort.stable``, ``extern_kernels.mm``."""
+    """Return the function of a library call: ``aten.sort.stable``, ``extern_kernels.mm``."""
     return operator(name.partition("#")[0].removeprefix("torch.ops."))
 
 
 def base_name(target: str) -> str:
-    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
+    """Return ``sort`` for ``aten.sort.stable``, ``mm`` for ``extern_kernels.mm``."""
     parts = operator(target).split(".")
     return parts[-1] if len(parts) < 3 else parts[-2]
 
@@ -98,26 +98,26 @@ def matches_operator(name: str, op: str) -> bool:
     """Return True if an operator matches a name: ``aten.sort.stable`` is ``aten.sort`` and ``sort``."""
     if not op:
         return True
-    wanted, parts = operator(op).split("."), name.split(".")
-    return wanted in (parts[: len(wanted)], parts[1 : 1 + len(wanted)])
+    compute_nodes, parts = operator(op).split("."), name.split(".")
+    return compute_nodes in (parts[: len(compute_nodes)], parts[1 : 1 + len(compute_nodes)])
 
 
 def is_alternative(kernel: Kernel, other: Kernel) -> bool:
-    """Return True if a line of the module launches the one or the other: it launches one kernel."""
+    """Return True if one line of the module launches either of the two kernels, never both."""
     return other.name != kernel.name and not {*kernel.launch_lines}.isdisjoint({*other.launch_lines} - {0})
 
 
 def recomputing_kernels(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
-    """For a kernel and one of its operators, the other kernels of the module that compute it as well.
+    """Return a function that gives, for a kernel and one of its operators, the other kernels that also compute it.
 
-    ``nodes`` are the operators that compute anything: a view moves nothing, however many kernels look through
-    it. A library call shares its name with others, and is one operator: it counts for nothing here.
+    ``nodes`` are the compute operators: a view moves nothing, however many kernels read through it. Library calls
+    are left out: each is one operator, and several may share a name.
     """
-    wanted = set(nodes)
+    compute_nodes = set(nodes)
     computing: dict[str, dict[str, None]] = {}
     matches_operator = {kernel.name: kernel for kernel in code.kernels}
     for kernel in code.kernels:
-        for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
+        for origin in compute_nodes.intersection(_computed(kernel)) if kernel.language != "extern" else ():
             computing.setdefault(origin, {})[kernel.name] = None
 
     def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
@@ -136,15 +136,14 @@ def recomputing_kernels(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, s
 
 
 def _computed(kernel: Kernel) -> Iterable[str]:
-    """Return what a kernel computes itself, by its lines where they were traced: the second part of a reduction came
-    from the same operators as the first, and computes none of those inlined there."""
+    """Return the operators that a kernel itself computes, by its lines if they were traced: the second part of a split
+    reduction has the origins of the first, but does not compute the operators inlined there."""
     followed = {origin for line in kernel.lines for origin in line.origins}
     return followed.intersection(kernel.origins) or kernel.origins
 
 
 def unsupported_types(capture: Record, device: str) -> tuple[UnsupportedOperator, ...]:
-    """Return the operators handed to Inductor that take or make such a tensor, by dtype and operator, with the Python
-    lines."""
+    """Return the operators handed to Inductor that produce a dtype that the device lacks, with their Python lines."""
     by_type: dict[tuple[str, str], dict[Frame, None]] = {}
     for compilation in capture.compilations:
         for stage in compilation.stages:

@@ -1,4 +1,4 @@
-"""The join of a profiler's trace with the kernels of a record: what ran is what, by name and by order, or not said."""
+"""Join of a profiler's trace with the kernels of a record, by name and by launch order; ambiguous events stay apart."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ NO_CPP = (
 NO_DEVICE = "the trace holds no kernels of a GPU: profile with ProfilerActivity.CUDA"
 
 Runs = Mapping[tuple[str, str], list[GraphRun]]
-"""By compile id and phase, in the order of the first one."""
+"""Runs by compile id and phase, in order of the first run."""
 
 
 def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[GraphRun]]:
-    """The runs of each compiled graph of a trace."""
+    """Return the runs of each compiled graph of a trace."""
     groups: dict[tuple[str, str], list[GraphRun]] = {}
     for run in trace.runs:
         groups.setdefault((run.id, run.phase), []).append(run)
@@ -45,10 +45,10 @@ def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[GraphRun]]:
 
 
 def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str]) -> Mapping[str, str]:
-    """Return the ids that a caller gave for compilations of the record. Raises ``UsageError`` for one that does not
-    exist."""
+    """Return the caller's map of the record's compile ids to those of the trace; raise ``UsageError`` for an unknown
+    id."""
     own = [c.id for c in record.compilations if c.code]
-    there = list(dict.fromkeys(run.id for run in trace.runs if run.id))
+    traced_ids = list(dict.fromkeys(run.id for run in trace.runs if run.id))
     if isinstance(id, str):
         if id and len(own) != 1:
             raise UsageError(
@@ -59,15 +59,15 @@ def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str])
     for mine, other in id.items():
         if mine not in own:
             raise UsageError(f"the capture has no code of {mine!r}; it has {', '.join(own) or 'none'}")
-        if other not in there:
+        if other not in traced_ids:
             raise UsageError(
-                f"the trace ran no compiled graph of {other!r}; it has {', '.join(there) or 'none'}"
+                f"the trace ran no compiled graph of {other!r}; it has {', '.join(traced_ids) or 'none'}"
             )
     return id
 
 
 def unmatched(id: str, phase: str, runs: list[GraphRun], why: str, device: str) -> MeasuredGraph:
-    """Runs of a graph whose code the record does not hold: what ran in them by name."""
+    """Return the times of a graph whose code is not in the record: its operations by name."""
     return MeasuredGraph(
         id,
         phase,
@@ -81,8 +81,8 @@ def unmatched(id: str, phase: str, runs: list[GraphRun], why: str, device: str) 
 
 
 def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, str]) -> Profile:
-    """The times of a capture's kernels. ``ids`` has for compile ids of the record those of the trace, where the
-    caller knows them; the others are those whose launches are the code's, in the same order, if there is one such."""
+    """Return the times of a capture's kernels. ``ids`` maps compile ids of the record to those of the trace, if the
+    caller knows them; any other is matched if exactly one graph of the trace has the code's launches in order."""
     runs = grouped(trace)
     known = tuple(dict.fromkeys(id for id, _ in runs if id))
     chosen: dict[str, str] = {}
@@ -122,8 +122,8 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
 def profile_of_graphs(
     trace: ProfilerTrace, code_of: Callable[[str, str], tuple[Record, Code] | str]
 ) -> Profile:
-    """The times of a program's kernels; ``code_of`` gives for a compile id and phase the code that ran with its record,
-    or why there is none."""
+    """Return the times of a program's kernels; ``code_of`` gives for a compile id and phase the record and the code
+    that ran, or the reason why there is none."""
     graphs = []
     for (id, phase), own in grouped(trace).items():
         resolved = code_of(id, phase) if id else "the trace does not say of which compilation it is"
@@ -139,7 +139,7 @@ def profile_of_graphs(
 
 
 def profile_alone(trace: ProfilerTrace) -> Profile:
-    """The times of a trace that is joined with no record."""
+    """Return the times of a trace without a record."""
     return profile_of_graphs(trace, lambda _, __: ALONE)
 
 
@@ -170,7 +170,7 @@ def _launches(runs: Iterable[GraphRun]) -> int:
 
 
 def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
-    """Return True if each run of a compile id is a call of this code: the same launches in the same order."""
+    """Return True if all runs of a compile id have the launches of this code in the same order."""
     seen = False
     for (own, phase), runs_of_phase in runs.items():
         if own != id:
@@ -189,38 +189,38 @@ def _measured(
     record: Record, compilation: str, code: Code, id: str, runs: list[GraphRun], device: str
 ) -> MeasuredGraph:
     plan = _Plan(code, runs)
-    taken: dict[str, list[TracedOperation]] = {}
-    how: dict[str, str] = {}
+    operations_by_kernel: dict[str, list[TracedOperation]] = {}
+    matched_by: dict[str, str] = {}
     others: list[TracedOperation] = []
-    astray: Counter[str] = Counter()
+    unordered: Counter[str] = Counter()
     for run in runs:
         steps = plan.steps if plan.in_order(run) else None
         seen = iter(steps or ())
         for ran in run.operations:
             name = plan.visible(ran)
             if name in plan.generated:
-                taken.setdefault(name, []).append(ran)
-                how[name] = BY_NAME
+                operations_by_kernel.setdefault(name, []).append(ran)
+                matched_by[name] = BY_NAME
             elif not name:
                 others.append(ran)
                 continue
             if steps is not None:
                 _, launched = next(seen)
                 if name not in plan.generated:
-                    taken.setdefault(launched, []).append(ran)
-                    how[launched] = BY_ORDER
+                    operations_by_kernel.setdefault(launched, []).append(ran)
+                    matched_by[launched] = BY_ORDER
             elif name not in plan.generated:
                 others.append(ran)
-                astray[name] += 1
+                unordered[name] += 1
     gpu = code.device != "cpu"
     chain = Chain(record)
     modules = modules_of(record, compilation, code)
     kernels, missing = [], []
     for kernel in code.kernels:
-        launches_seen = taken.get(kernel.name, [])
+        launches_seen = operations_by_kernel.get(kernel.name, [])
         timed = [ran for ran in launches_seen if not gpu or ran.device_kernels]
         if not timed:
-            missing.append(Missing(kernel.name, _why(kernel, plan, launches_seen, astray, gpu, device)))
+            missing.append(Missing(kernel.name, _why(kernel, plan, launches_seen, unordered, gpu, device)))
             continue
         if len(timed) < len(launches_seen):
             lost = len(launches_seen) - len(timed)
@@ -233,7 +233,7 @@ def _measured(
         names = (n for ran in timed for n in ([x for x, _ in ran.device_kernels] if gpu else [ran.name]))
         name = ", ".join(dict.fromkeys(names))
         on_host = sum(ran.seconds for ran in timed) if gpu else None
-        kernels.append(measured_kernel(chain, modules, kernel, how[kernel.name], name, times, on_host))
+        kernels.append(measured_kernel(chain, modules, kernel, matched_by[kernel.name], name, times, on_host))
     seconds = sum(run.seconds for run in runs)
     return MeasuredGraph(
         id,
@@ -252,7 +252,7 @@ def _why(
     kernel: Kernel,
     plan: _Plan,
     operations: list[TracedOperation],
-    astray: Counter[str],
+    unordered: Counter[str],
     gpu: bool,
     device: str,
 ) -> str:
@@ -265,22 +265,22 @@ def _why(
         return NO_CPP if not gpu and not plan.sees_generated else "the trace does not hold it"
     if not name:
         return "what it calls has no name of one operator, by which the trace could identify it"
-    if astray[name]:
+    if unordered[name]:
         return (
-            f"the trace holds {name} {astray[name]} times, not in the order of the code's launches: which of them "
+            f"the trace holds {name} {unordered[name]} times, not in the order of the code's launches: which of them "
             "it is, is not known"
         )
     return f"the trace holds no {name} in the runs of this graph"
 
 
 class _Plan:
-    """The launches of a module in their order, as far as a trace can show them.
+    """The launches of a module in order, as far as a trace can show them.
 
     Attributes:
-        generated: names of the kernels that were generated.
-        names: by kernel, what a trace calls it; ``""`` where that is not known.
+        generated: names of the generated kernels.
+        names: by kernel, its name in a trace; ``""`` if not known.
         sees_generated: whether the trace shows generated kernels at all.
-        steps: names in the trace, and the kernels, in the order of the code.
+        steps: pairs of the name in the trace and the kernel, in code order.
     """
 
     def __init__(self, code: Code, runs: list[GraphRun]) -> None:
@@ -298,20 +298,20 @@ class _Plan:
         ]
 
     def visible(self, ran: TracedOperation) -> str:
-        """The name of a launch of the code, ``""`` of anything else."""
+        """Return the trace's name for a launch of the code, ``""`` for any other operation."""
         name = _plain(ran.name)
         return name if name in self._known else ""
 
     def in_order(self, run: GraphRun) -> bool:
-        """Return True if the launches that a run shows are these, in the order of the code."""
+        """Return True if a run shows exactly these launches, in code order."""
         return self._ordered and [n for r in run.operations if (n := self.visible(r))] == [
             n for n, _ in self.steps
         ]
 
 
 def operator(name: str) -> str:
-    """Return the profiler's name of a library call of the generated code (``extern_kernels.mm#2`` is ``aten::mm``);
-    ``""`` where it is not one operator."""
+    """Return the profiler's name for a library call of the generated code (``extern_kernels.mm#2`` is ``aten::mm``);
+    ``""`` if it is not a single operator."""
     plain = re.sub(r"#\d+$", "", name)
     own = re.fullmatch(r"extern_kernels\.([a-z]\w*)", plain)
     if own is not None:
@@ -323,7 +323,7 @@ def operator(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without the number of the graph that torch puts before those of C++ kernels."""
+    """Return a name without the graph number that torch prefixes to C++ kernels."""
     return re.sub(r"^graph_\d+_(?=cpp_)", "", name)
 
 
@@ -361,7 +361,7 @@ def modules_of(record: Record, compilation: str, code: Code) -> dict[str, str]:
 
 
 def _others(operations: Iterable[TracedOperation], device: str) -> tuple[MeasuredEvents, ...]:
-    """Return the times by name: on the device of what is launched there, as far as the trace says them."""
+    """Return the times by name: device times for operations that launch kernels there, if the trace has them."""
     times: dict[str, list[float]] = {}
     for ran in operations:
         if device != "cpu" and ran.launches_on_device and not ran.device_kernels:
@@ -373,8 +373,8 @@ def _others(operations: Iterable[TracedOperation], device: str) -> tuple[Measure
 
 
 def by_line(profile: Profile) -> dict[Frame, float]:
-    """Return the seconds of the kernels of each Python line, what took most first. A kernel of several lines counts for
-    each of them in full."""
+    """Return the seconds of the kernels of each Python line, longest first. A kernel of several lines counts in full
+    for each of them."""
     seconds: dict[Frame, float] = {}
     for graph in profile.graphs:
         for kernel in graph.kernels:
@@ -386,8 +386,8 @@ def by_line(profile: Profile) -> dict[Frame, float]:
 
 
 def by_module(profile: Profile) -> dict[str, float]:
-    """Return the seconds of the kernels of each module, by its path, what took most first. A kernel of several modules
-    counts for each of them in full."""
+    """Return the seconds of the kernels of each module by path, longest first. A kernel of several modules counts in
+    full for each of them."""
     seconds: dict[str, float] = {}
     for graph in profile.graphs:
         for kernel in graph.kernels:

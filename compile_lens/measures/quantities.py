@@ -1,7 +1,7 @@
-"""Figures of a whole capture, or of one phase of it, that one may hold against a limit or another capture.
+"""Figures of a whole capture or one of its phases, to compare with a limit or another capture.
 
-Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, ``Missing`` with the reason where it is
-not known, or ``NotApplicable`` where there is nothing to count: a limit never holds for what nobody knows.
+Each is a ``Figure``; an ``AtLeast`` if a part is unknown or depends on control flow; ``Missing`` with the reason if it
+is not known; or ``NotApplicable`` if there is nothing to count. An unknown figure never satisfies a limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Quantity = Figure | AtLeast | Missing | NotApplicable
 
 
 def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
-    """A column of the ledger, over all phases or of one."""
+    """Return a column of the ledger, for one phase or all."""
     whole = ledger_of(capture)
     row = getattr(whole, phase or "total")
     value: Figure | AtLeast | None = getattr(row, column)
@@ -44,20 +44,20 @@ def _unknown(name: str, notes: Iterable[str], phase: str) -> Quantity:
 
 
 def unknown_parts(capture: Record, phase: str = "") -> tuple[str, ...]:
-    """Return why figures of the ledger are unknown, wholly or in part."""
+    """Return why figures of the ledger are unknown or partly unknown."""
     whole = ledger_of(capture)
     row: Row = getattr(whole, phase or "total")
     return row.notes
 
 
 def extern(capture: Record, phase: str = "") -> Quantity:
-    """Library calls that one call of the generated code makes."""
+    """Return the number of library calls in one call of the generated code."""
     parts: list[Figure | AtLeast | None] = []
     for compilation, row in _rows(capture, phase):
         code = compilation.code.get(row.name)
         if row.launches is None:
             parts.append(None)
-        elif code is None:  # a graph without an operation
+        elif code is None:  # a graph without operations
             parts.append(Figure(0))
         else:
             parts.append(
@@ -67,7 +67,7 @@ def extern(capture: Record, phase: str = "") -> Quantity:
 
 
 def peak(capture: Record, phase: str = "") -> Quantity:
-    """The most bytes that the code of one graph holds at once: of all graphs, the largest."""
+    """Return the peak of live bytes within a graph; for several graphs the largest."""
     memories = [(c, row, {m.phase: m for m in c.memory}.get(row.name)) for c, row in _rows(capture, phase)]
     known = [m.peak for _, _, m in memories if m is not None and m.peak is not None]
     if memories and len(known) == len(memories):
@@ -82,7 +82,7 @@ def peak(capture: Record, phase: str = "") -> Quantity:
 
 
 def saved(capture: Record) -> Quantity:
-    """Bytes that the forward keeps for the backward beside inputs and results."""
+    """Return the bytes that the forward saves for the backward besides inputs and results."""
     training = [c for c in capture.compilations if {"forward", "backward"} & set(c.phases)]
     if capture.options.backward == "no":
         return NotApplicable("saved", "the capture was made with backward=False")
@@ -100,7 +100,7 @@ def saved(capture: Record) -> Quantity:
 
 def graphs(capture: Record) -> int:
     """Return the number of graphs that Dynamo handed to the backend, as torch counts them (``unique_graphs``): a
-    compilation without one is none, one that the backend got in parts (``0/0.1``) is one."""
+    compilation without a graph counts 0, one handed over in parts (``0/0.1``) counts 1."""
     compiled = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
     return len({c.id.partition(".")[0] for c in compiled})
 
@@ -110,17 +110,17 @@ def _graphs(capture: Record) -> Quantity:
 
 
 def graph_breaks(capture: Record) -> Quantity:
-    """Graph breaks."""
-    return _least(capture, len(capture.breaks), claims.BREAKS)
+    """Return the number of graph breaks."""
+    return _observed_count(capture, len(capture.breaks), claims.BREAKS)
 
 
 def recompiles(capture: Record) -> Quantity:
-    """Times that a function was compiled again."""
-    return _least(capture, len(capture.recompiles), claims.RECOMPILES)
+    """Return the number of recompiles."""
+    return _observed_count(capture, len(capture.recompiles), claims.RECOMPILES)
 
 
-def _least(capture: Record, count: int, claim: str) -> Quantity:
-    """Return a count of Dynamo's as a lower bound, for a record that does not see all of it."""
+def _observed_count(capture: Record, count: int, claim: str) -> Quantity:
+    """Return a count of Dynamo's; ``Missing`` with the lower bound if the record did not observe all of it."""
     lacking = capture.lacks(claim)
     return Missing(claim, f"at least {count:,}: {lacking}") if lacking else Figure(count)
 
@@ -133,7 +133,7 @@ OF_PHASES: Mapping[str, Callable[[Record, str], Quantity]] = {
     "extern": extern,
     "peak": peak,
 }
-"""Figures that each phase has by itself; of phase ``""``: of all together."""
+"""Figures of each phase; phase ``""`` means all together."""
 
 OF_ALL: Mapping[str, Callable[[Record], Quantity]] = {
     "graphs": _graphs,
@@ -145,18 +145,18 @@ OF_ALL: Mapping[str, Callable[[Record], Quantity]] = {
 
 
 def of_name(capture: Record, name: str, phase: str = "") -> Quantity:
-    """Return a figure by its name; of ``phase`` only where each phase has it by itself."""
+    """Return a figure by name; ``phase`` only matters for figures of ``OF_PHASES``."""
     return OF_PHASES[name](capture, phase) if name in OF_PHASES else OF_ALL[name](capture)
 
 
 def phases(capture: Record) -> tuple[str, ...]:
-    """The phases of which the ledger has a row."""
+    """Return the phases that have a row in the ledger."""
     whole = ledger_of(capture)
     return tuple(phase for phase in PHASES if getattr(whole, phase).exists)
 
 
 def _rows(capture: Record, phase: str) -> Iterator[tuple[Compilation, Row]]:
-    """The rows of single graphs, each with its compilation."""
+    """Yield the rows of single graphs, each with its compilation."""
     parts = dict(ledger_of(capture).graphs)
     for compilation in capture.compilations:
         part = parts[compilation.id]
@@ -179,7 +179,7 @@ FORMS = "a number for equal, at_most=, at_least= or within=(low, high)"
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the most that a number may be; ``None``: no limit on that side."""
+    """Lower and upper limit of a number; ``None``: no limit on that side."""
 
     low: int | None
     high: int | None
@@ -193,7 +193,7 @@ class Bounds:
         at_least: Any = None,
         within: Any = None,
     ) -> Bounds:
-        """The bounds that one of the forms gives. Raises ``UsageError`` for none, several, or one that is no number."""
+        """Return the bounds given in one of the forms; raise ``UsageError`` for none, several, or an invalid one."""
         given = {"equal": equal, "at_most": at_most, "at_least": at_least, "within": within}
         named = {name: value for name, value in given.items() if value is not None}
         if len(named) != 1:
@@ -216,7 +216,7 @@ class Bounds:
         )
 
     def holds(self, figure: Figure | AtLeast) -> bool | None:
-        """Return whether a figure lies within them; None where what is known of it does not decide."""
+        """Return whether a figure is within the bounds; None if its known part does not decide."""
         least: int = figure if isinstance(figure, Figure) else figure.least
         most: int | None = figure if isinstance(figure, Figure) else figure.most
         if (self.high is not None and least > self.high) or (

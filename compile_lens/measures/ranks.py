@@ -1,4 +1,4 @@
-"""Differences between the programs of several ranks. They are compared by function, and by compile of it."""
+"""Differences between the programs of several ranks, compared by function and compile."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .collective_order import ABSENT, depends_on_unknown_waits, differs, is_mess
 from .program import break_line
 
 COMPLETE = ("", "the block ended", "the program ended", "the call returned", "exit 0", "exit None")
-"""Values of ``ProgramRecord.ended`` of a program that no error ended, or that is watched still."""
+"""Values of ``ProgramRecord.ended`` for a program that ended without an error, or is still being watched."""
 
 _Key = tuple[str, str, int, int | None]
 
 
 def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) -> tuple[RankDifference, ...]:
-    """Return what is not the same on all ranks, by level, and in the order in which the lowest rank met it.
+    """Return the differences between ranks by level, in the order of the lowest rank.
 
-    ``rehearsed``: values that collectives returned were not real, and so are sizes that follow from them.
+    ``rehearsed``: results of collectives were not real, nor are sizes that depend on them.
     """
     evaluations = {rank: _evaluations(program) for rank, program in programs.items()}
     keys = list(dict.fromkeys(key for own in evaluations.values() for key in own))
@@ -76,10 +76,12 @@ def _compile(
         values = {r: ABSENT if v is None else text(programs[r], v) for r, v in by_rank.items()}
         return differs(level, place, position, values)
 
-    decisive = compare(OUTCOMES, lambda _, evaluation: evaluation.outcome) + compare(RECOMPILES, _again)
+    decisive = compare(OUTCOMES, lambda _, evaluation: evaluation.outcome) + compare(
+        RECOMPILES, _recompile_text
+    )
     evaluations = {rank: evaluation for rank, evaluation in by_rank.items() if evaluation is not None}
     if len(evaluations) < len(by_rank):
-        return decisive  # what there is of it on some ranks alone says nothing more
+        return decisive  # a compile on only some ranks has nothing else to compare
     graphs = _operators(place, position, evaluations, programs)
     return [*decisive, *graphs, *compare(SHAPES, _inputs), *compare(BREAKS, _breaks)]
 
@@ -90,7 +92,7 @@ def _operators(
     evaluations: Mapping[int, FrameEvaluation],
     programs: Mapping[int, ProgramRecord],
 ) -> list[RankDifference]:
-    """Compare the operators of graphs one by one, and their number alone where a rank's are not known."""
+    """Compare the operators of graphs one by one; only their number if a rank's operators are not known."""
     graphs = {
         rank: [programs[rank].graphs[n] for n in evaluation.graphs]
         for rank, evaluation in evaluations.items()
@@ -116,8 +118,8 @@ _DEVICE = re.compile(r"\b([a-z_]+):(\d+)$")
 
 
 def _inputs(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
-    """Return the inputs without indices of devices, which differ by construction; a rank that uses several devices has
-    them numbered as they come."""
+    """Return the inputs without device indices, which differ by construction; the devices of a rank with several are
+    numbered by first use."""
     devices: dict[str, None] = {}
     for graph in program.graphs:
         devices |= {match[0]: None for one in graph.inputs if (match := _DEVICE.search(one))}
@@ -141,11 +143,11 @@ def _breaks(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
 
 
 _ADDRESS = re.compile(r"\b(0x[0-9a-f]+|\d{9,})\b|(?<=[a-z]:)\d+\b|(?<=group_name == )'[^']*'")
-"""Parts of the text of a guard that differ between processes by construction: addresses, ids, indices of devices, and
-names of groups."""
+"""Parts of a guard's text that differ between processes by construction: addresses, ids, device indices and group
+names."""
 
 
-def _again(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
+def _recompile_text(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
     if evaluation.recompilation is None:
         return "compiled first"
     changed = evaluation.recompilation.change
@@ -153,7 +155,7 @@ def _again(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
 
 
 def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) -> tuple[str, ...]:
-    """Return what keeps one from saying that the ranks do the same though no difference is known."""
+    """Return the reasons why ranks may differ although no difference was observed."""
     reasons: dict[str, list[int]] = {}
     for rank, program in programs.items():
         own = program.issued
@@ -190,8 +192,8 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
 
 
 def _logged_differences(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
-    """Return the first collective at which ranks differ, where all programs are logs: in the calls of their graphs, or
-    in the graphs once each where not every log has those. A log has the names of collectives, not their groups."""
+    """Return the first collective at which ranks differ, if all programs are logs: over the calls of graphs if all logs
+    have these, else over the graphs once each. A log has the names of collectives, not their groups."""
     if not all(program.log for program in programs.values()):
         return []
     called = {rank: _called_modules(program) for rank, program in programs.items()}
@@ -209,8 +211,8 @@ def _logged_differences(programs: Mapping[int, ProgramRecord]) -> list[RankDiffe
 
 
 def _called_modules(program: ProgramRecord) -> tuple[GeneratedModule, ...]:
-    """Return the modules in the order of their calls; none where a log does not have that, or calls are of a compile
-    with several modules."""
+    """Return the modules in call order; none if the log lacks calls, or a called compile id does not have exactly one
+    module."""
     by_id: dict[str, list[GeneratedModule]] = {}
     for module in program.modules:
         by_id.setdefault(module.id, []).append(module)

@@ -1,4 +1,4 @@
-"""Remedies for the causes of a program that are settings of torch's, and what a run with one of them improved."""
+"""Remedies for causes that are torch settings, and whether a run with one of them helped."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from .causes import (
 )
 from .program import counts, is_library
 
-FACTOR = 8
-"""By how much a limit that was reached is raised."""
+LIMIT_FACTOR = 8
+"""Factor by which a limit that was reached is raised."""
 
-_COMPILES = (GRAPH_BREAK, RECOMPILED, CACHE_BYPASSED)
-"""Kinds of causes of which nothing runs eagerly but the line itself."""
+_COMPILED_KINDS = (GRAPH_BREAK, RECOMPILED, CACHE_BYPASSED)
+"""Kinds of causes for which at most the line itself runs eagerly."""
 
 _SIZE = re.compile(r"(?P<tensor>[^,]+)\.size\((?P<dim>\d+)\)$")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?$")
@@ -52,12 +52,12 @@ _LOGGING = re.compile(
     r"(?<![\w.])(print|warnings\.warn|logging\.(?:debug|info|warning|error|critical|exception|log))\("
 )
 _CONFIG = "torch._dynamo.config"
-_ISOLATES = (2, 13)
-"""The first torch with ``isolate_recompiles``."""
+_ISOLATE_VERSION = (2, 13)
+"""First torch version with ``isolate_recompiles``."""
 
 
 def remedies(program: ProgramRecord) -> tuple[tuple[Remedy, tuple[int, ...]], ...]:
-    """Each remedy that is a setting, with the numbers of the causes for which it may help, from 1."""
+    """Return each remedy that is a setting, with the numbers, from 1, of the causes for which it may help."""
     numbers: dict[str, list[int]] = {}
     by_key: dict[str, Remedy] = {}
     for number, cause in enumerate(causes(program), 1):
@@ -75,11 +75,11 @@ def _of_effect(effect: Cause, torch: str) -> Iterator[Remedy]:
     if effect.kind in (RECOMPILED, RECOMPILE_LIMIT) or (effect.kind == COMPILE_RAISED and of_limit):
         for recompilation in filter(None, (effect.recompilation, *effect.other_recompilations)):
             yield from _of_recompile(effect, recompilation)
-        if effect.sharing > 1 and _version(torch) >= _ISOLATES:
+        if effect.sharing > 1 and _version(torch) >= _ISOLATE_VERSION:
             yield Remedy(ISOLATE, "")
     if of_limit:
         limit = effect.recompilation.limit if effect.recompilation is not None else 0
-        yield Remedy(effect.limit, "", FACTOR * (limit if effect.limit == LIMIT and limit else 256))
+        yield Remedy(effect.limit, "", LIMIT_FACTOR * (limit if effect.limit == LIMIT and limit else 256))
         return
     if effect.ending is None:
         return
@@ -93,7 +93,7 @@ def _of_effect(effect: Cause, torch: str) -> Iterator[Remedy]:
 
 
 def logging_calls(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the functions called in lines of Python that can be logging functions of Dynamo's."""
+    """Return the functions called in Python lines that Dynamo can reorder as logging functions."""
     return tuple(dict.fromkeys(name for line in lines for name in _LOGGING.findall(line)))
 
 
@@ -101,7 +101,7 @@ def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remed
     failed = recompilation.change
     if failed is None:
         return
-    if UNSPECIALIZED_INTS in failed.hint:  # what torch.compile(dynamic=True) leaves a constant
+    if UNSPECIALIZED_INTS in failed.hint:  # torch.compile(dynamic=True) keeps it constant
         yield Remedy(UNSPECIALIZED_INTS, "")
         return
     sizes = [failed.source, *(plain_source(dim.source) for dim in recompilation.dynamic)]
@@ -156,13 +156,13 @@ def _with_code(remedy: Remedy) -> Remedy:
 
 
 def run_figures(program: ProgramRecord) -> RunFigures:
-    """The figures of one run of a program."""
+    """Return the figures of one run of a program."""
     own = counts(program)
     eager = tuple(
         EagerPart(effect.kind, _plain(effect.place), effect.function)
         for cause in causes(program)
         for effect in cause.effects or (cause,)
-        if effect.kind not in _COMPILES
+        if effect.kind not in _COMPILED_KINDS
     )
     unknown = program.lacks(
         claims.EVALUATIONS, claims.BREAKS, claims.SKIP_REASONS, claims.LIMITS, claims.RESTS
@@ -180,8 +180,8 @@ def _plain(at: Frame | None) -> Frame | None:
 
 
 def helped(run: RemedyRun, base: RunFigures | None) -> bool:
-    """Return True if less runs eagerly with a remedy, else if fewer graphs break, else if less is compiled again; False
-    where the results differ, or it was not run."""
+    """Return True if a remedy reduces eager code or, if that is equal, graph breaks or, if these are equal, recompiles;
+    False if the results differ or the remedy was not run."""
     if run.figures is None or base is None or run.agrees is False:
         return False
     for before, after in zip(_order(base), _order(run.figures), strict=True):

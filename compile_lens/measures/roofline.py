@@ -1,13 +1,13 @@
-"""Roofline: whether memory or arithmetic bounds a kernel, and the least time that it can take.
+"""Roofline: whether memory or arithmetic bounds a kernel, and its least possible time.
 
-A kernel that moves B bytes and does F operations takes at least B/bandwidth and at least F/rate; the greater of
-the two bounds it. Its arithmetic intensity F/B tells which, against that of the ridge, rate/bandwidth. Source:
+A kernel that moves B bytes and does F operations takes at least B/bandwidth and at least F/rate; the larger of
+the two bounds it. Comparing its arithmetic intensity F/B with the ridge, rate/bandwidth, tells which. Source:
 Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009. B and F are modelled; bandwidth and rate are
-measured on a device or its maker's peaks, and the speed says which. Launch costs are left out; what stays in
-a cache moves faster than the roof says.
+measured on the device or published peaks, and the speed says which. Launch overhead is left out; cached data
+moves faster than the roof.
 
 Only matrix products, convolutions and attention run at the rate of products (tensor cores). All other arithmetic
-runs at that of the vector units, in the type in which generated code computes: 16-bit numbers are widened to
+runs at the rate of the vector units, in the type in which generated code computes: 16-bit numbers are widened to
 ``float32`` first. A special function (transcendental, root, division) takes as long there as ``SPECIAL_COST``
 operations, and counts as that many in F. Both kinds of units may work at once: the slower one bounds.
 """
@@ -37,9 +37,9 @@ class Bound:
 
     Attributes:
         kernel: its traffic.
-        bound: ``memory``, ``compute``, or ``""`` where that is unknown.
-        seconds: the least time of all its launches, in seconds; ``None`` where unknown.
-        rate: operations per second at that time: where it stands under the roof.
+        bound: ``memory``, ``compute``, or ``""`` if unknown.
+        seconds: least time of all its launches, in seconds; ``None`` if unknown.
+        rate: operations per second at that time, its position under the roof.
         sentence: the verdict for a reader.
     """
 
@@ -52,10 +52,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class Run:
-    """A way to run the whole function that was measured: where it stands, from its median time.
+    """A measured way to run the whole function, placed by its median time.
 
-    ``bandwidth`` is its modelled bytes over measured seconds; ``intensity`` and ``rate`` are ``None`` where its
-    arithmetic is unknown.
+    ``bandwidth`` is modelled bytes per measured second; ``intensity`` and ``rate`` are ``None`` if the arithmetic is
+    unknown.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Result of ``capture.roofline()``. ``speed`` is None where there is no roof, and ``note`` is the reason."""
+    """Result of ``capture.roofline()``. ``speed`` is None without a roof, and ``note`` is the reason."""
 
     speed: DeviceSpeed | None
     bounds: tuple[Bound, ...] = ()
@@ -77,13 +77,13 @@ class Roofline:
 
     @property
     def ridge(self) -> float | None:
-        """Operations for each byte above which arithmetic bounds; ``None`` without a roof."""
+        """Operations per byte above which arithmetic bounds; ``None`` without a roof."""
         return self.rate / self.speed.bandwidth if self.speed is not None and self.rate is not None else None
 
     @property
     def rate(self) -> float | None:
-        """Operations per second where the roof is flat: of products if a kernel has any, else of all other arithmetic
-        in the type of ``speed``; ``None`` without a roof."""
+        """Operations per second of the flat roof: for products if a kernel has any, else for other arithmetic in the
+        type of ``speed``; ``None`` without a roof."""
         if self.speed is None or self.products:
             return None if self.speed is None else self.speed.flops
         return dict(self.speed.vector).get(computed(self.speed.dtype), self.speed.flops)
@@ -95,13 +95,13 @@ class Roofline:
 
     @property
     def seconds(self) -> float | None:
-        """The least time of one call: the sum over kernels, which run in turn; ``None`` if one is unknown, or how
-        often a call runs it."""
+        """Least time of one call in seconds: the sum over kernels, which run in turn; ``None`` if the time of one is
+        unknown, or depends on control flow."""
         known = [b.seconds for b in self.bounds if b.seconds is not None and not b.kernel.steered]
         return sum(known) if known and len(known) == len(self.bounds) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
+        """Return the figures as plain JSON data."""
         speed = self.speed
         return {
             "device": None if speed is None else speed.device,
@@ -129,7 +129,7 @@ class Roofline:
         }
 
     def to_svg(self, title: str = "") -> str:
-        """The roof and the kernels as a self-contained SVG document."""
+        """Return the roof and the kernels as a self-contained SVG document."""
         from compile_lens.record.delegates import delegate
 
         svg: str = delegate("Roofline.to_svg")(self, title=title)
@@ -156,14 +156,14 @@ class Roofline:
 
 
 def roofline(capture: Record, speed: DeviceSpeed | None = None) -> Roofline:
-    """Every kernel of a capture under a roof.
+    """Return every kernel of a capture under a roof.
 
     Args:
         speed: the roof; otherwise the one that ``benchmark`` measured, or the model of the capture's device in
-            ``compile_lens.devices.models``. With none of them there are intensities and no verdicts.
+            ``compile_lens.devices.models``. Without any of these there are intensities but no verdicts.
 
     Raises:
-        UsageError: ``speed`` is something else.
+        UsageError: if ``speed`` has another type.
     """
     if speed is not None and not isinstance(speed, DeviceSpeed):
         raise UsageError(
@@ -187,7 +187,7 @@ def roofline(capture: Record, speed: DeviceSpeed | None = None) -> Roofline:
 
 
 def roof(roofline: Roofline) -> str:
-    """The roof in a sentence, or why there is none."""
+    """Return the roof in a sentence, or why there is none."""
     speed = roofline.speed
     if speed is None:
         return f"No roof: {roofline.note}." if roofline.note else "No roof."
@@ -219,7 +219,7 @@ def _rate(rate: float) -> str:
 
 
 def _dtype(kernels: tuple[KernelTraffic, ...]) -> str:
-    """The type of most of the products; without any, that in which most other arithmetic is done, or ``float32``."""
+    """Return the type of most products; without products, that of most other arithmetic, or ``float32``."""
     totals: dict[str, int] = {}
     products = any(kernel.products for kernel in kernels)
     for kernel in kernels:
@@ -246,7 +246,7 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
     bound = MEMORY if moving >= computing else COMPUTE
     moves = f"to move {_count(nbytes)}B takes {seconds_text(moving)}"
     computes = (
-        f"to compute {_count(flops)}flop{_slow(kernel)} {seconds_text(computing)}"
+        f"to compute {_count(flops)}flop{_special_text(kernel)} {seconds_text(computing)}"
         if flops
         else "there is nothing to compute"
     )
@@ -256,7 +256,7 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
 
 
 def computed(dtype: str) -> str:
-    """The type in which generated code computes what is stored as another: 16-bit and whole numbers in ``float32``."""
+    """Return the type in which generated code computes values of a type: ``float32`` for 16-bit and integer types."""
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -265,14 +265,14 @@ def _vector(kernel: KernelTraffic, speed: DeviceSpeed) -> float | None:
 
 
 def _computing(kernel: KernelTraffic, flops: int, speed: DeviceSpeed) -> float:
-    """Least seconds of the arithmetic: of products and of all else, whichever takes longer."""
+    """Return the least seconds of the arithmetic: the longer of products and all other operations."""
     rate = _vector(kernel, speed)
     if rate is None:
         return flops / speed.flops
     return max(kernel.products / speed.flops, (flops - kernel.products) / rate)
 
 
-def _slow(kernel: KernelTraffic) -> str:
+def _special_text(kernel: KernelTraffic) -> str:
     if not kernel.special:
         return ""
     return f" ({_count(kernel.special).rstrip()} special, as {SPECIAL_COST} each)"

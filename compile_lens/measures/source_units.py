@@ -1,7 +1,7 @@
-"""Units of work: the Python lines that a compilation works in, the calls in its only line, or the modules that its only
-call runs, and what each became.
+"""Units of work: the Python lines of a compilation, the calls in its only line, or the modules run by its only call,
+and what each became.
 
-A view gives each unit a colour of its own, so that a reader sees without a click what came of what.
+A view gives each unit its own colour, so that a reader sees at once what it became.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Source
 
-_END = 1_000_000
-"""Past every column."""
+_PAST_COLUMNS = 1_000_000
+"""A column past every line's end."""
 
 
-HANDED = ("forward", "inference")
-"""Stages in which what computes nothing is gone: a dropout of nothing, an identity."""
+DECOMPOSED = ("forward", "inference")
+"""Stages without operators that compute nothing, such as an identity or a dropout of rate 0."""
 
 BEFORE = (PYTHON, "dynamo", "pre_grad", "joint")
-"""Stages before them."""
+"""Stages before ``DECOMPOSED``."""
 
 
 LOWERED = ("loops", "groups", "code")
-"""Stages after the operators, of which each phase has its own."""
+"""Stages after the operators, separate for each phase."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Unit:
     """A Python line, a call in one, or a module that is run from one.
 
     Attributes:
-        file, line: where it stands.
-        column, end_column: of a call its first character in the line, counted from 0, and the one past its last;
-            ``None`` of a line and of a module. A call that takes all of its line starts at 0, and ``end_column`` is
+        file, line: its place.
+        column, end_column: for a call its first character in the line, counted from 0, and the one past its last;
+            ``None`` for a line and for a module. A call that takes all of its line starts at 0, and ``end_column`` is
             ``None``.
-        tag: a short name: the name of the call's node, the number of the line, or the path of the module.
-        nodes: addresses of the nodes that were traced from it.
+        tag: a short name: the name of the call's node, the line number, or the path of the module.
+        nodes: addresses of the nodes traced from it.
     """
 
     file: str
@@ -56,12 +56,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of one compilation, in the order of the source. What nothing is left of once operators are decomposed,
-    such as a dropout whose rate is 0, is none.
+    """The units of one compilation, in source order. Operations that vanish when operators are decomposed, such as a
+    dropout of rate 0, are not units.
 
     Attributes:
         all: the units.
-        of: the numbers of the units that something came from, in order; what is not there came from none.
+        of: by address, the numbers of the units that it came from, in order; an absent address came from none.
     """
 
     all: tuple[Unit, ...]
@@ -70,7 +70,7 @@ class Units:
 
 @memoized
 def units(capture: Record) -> Mapping[str, Units]:
-    """The units of each compilation, by its id. A frame of torch's own counts where no line of the user's is known."""
+    """Return the units of each compilation by id. A frame of torch counts only if no line of the user is known."""
     up = dict(Chain(capture).links())
     places = _Places(capture)
     return {c.id: _units(c, up, places) for c in capture.compilations}
@@ -80,20 +80,20 @@ Up = Mapping[Address, Iterable[Address]]
 
 
 def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
-    nodes = _working(compilation, up)
+    nodes = _surviving_work(compilation, up)
     work = {address: node.innermost[0] for address, node in nodes.items()}
     units = tuple(_by_call(work) or _by_line(work, places))
     if len(units) == 1:
         units = tuple(_by_module(units[0], nodes)) or units
     own = {address: 1 << number for number, unit in enumerate(units) for address in unit.nodes}
     up = _without_derivatives(compilation, up)
-    return Units(units, _spread(compilation.id, own, up, _views(compilation)))
+    return Units(units, _units_by_address(compilation.id, own, up, _views(compilation)))
 
 
-def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
-    """The nodes that units are made of: of those with work of their own, what something is left of."""
+def _surviving_work(compilation: Compilation, up: Up) -> dict[Address, Node]:
+    """Return the nodes of which units consist: those with work of their own that became something."""
     nodes = dict(_work(compilation, up))
-    if not any(key in compilation.graphs for key in HANDED):
+    if not any(key in compilation.graphs for key in DECOMPOSED):
         return nodes
     pending = [address for address in up if address[0] == compilation.id and address[1] not in BEFORE]
     left = set(pending)
@@ -106,8 +106,8 @@ def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
 
 
 def _without_derivatives(compilation: Compilation, up: Up) -> Up:
-    """Links for which a node of the forward comes from the operator that it computes. Where it also serves a
-    derivative (the sine of ``sin(x)`` is what the derivative of ``cos(x)`` reads), that is the backward's matter."""
+    """Return links in which a forward node comes only from the operator that it computes, not from a derivative that it
+    also serves (the derivative of ``cos(x)`` reads ``sin(x)``)."""
     joint, forward = (compilation.graphs.get(key) for key in ("joint", "forward"))
     if joint is None or forward is None:
         return up
@@ -121,7 +121,7 @@ def _without_derivatives(compilation: Compilation, up: Up) -> Up:
 
 
 def _views(compilation: Compilation) -> set[Address]:
-    """Return the nodes that compute nothing: what reads through one comes from others where there are any."""
+    """Return the views, which compute nothing."""
     return {
         (compilation.id, graph.key, path + node.name)
         for graph in compilation.graphs.values()
@@ -131,7 +131,7 @@ def _views(compilation: Compilation) -> set[Address]:
 
 
 def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Node]]:
-    """The nodes that compute something, have a line of their own and are linked to Python themselves."""
+    """Yield the nodes that compute something, have a line of their own and are linked to it directly."""
     for stage in compilation.stages:
         if not isinstance(stage, Graph):
             continue
@@ -143,18 +143,18 @@ def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Node]]:
 
 
 def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
-    """The calls of the only line, in order of their ends; nothing if there are several lines, or no columns.
+    """Return the calls of the only line, in order of their ends; nothing if there are several lines or no columns.
 
     A call that takes all of its line has no columns in a stack trace.
     """
     lines = {(frame.file, frame.line) for frame in work.values()}
     spans: dict[tuple[int, int], list[Address]] = {}
     for address, frame in work.items():
-        # Columns count characters of a plain line; of others it depends on who counted.
+        # In a line that is not ASCII, columns may count bytes or characters.
         if not frame.text.isascii():
             return []
         span = (
-            (0, _END)
+            (0, _PAST_COLUMNS)
             if frame.column is None or frame.end_column is None
             else (frame.column, frame.end_column)
         )
@@ -167,7 +167,7 @@ def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
             file,
             line,
             start,
-            None if end == _END else end,
+            None if end == _PAST_COLUMNS else end,
             _tag([address[2] for address in spans[start, end]]),
             tuple(spans[start, end]),
         )
@@ -196,11 +196,10 @@ def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
 
 
 def _by_module(whole: Unit, nodes: Mapping[Address, Node]) -> list[Unit]:
-    """Return the parts of what the only call runs: the modules right below the one that holds all of it, and its own
-    nodes. Return nothing where there is only one part: the lines of a program that calls a module of a library add
-    nothing."""
+    """Return the modules directly below the innermost one that contains all nodes of the only call, and that module's
+    own nodes; nothing if that is only one part."""
     paths = {address: tuple(filter(None, nodes[address].module.split("."))) for address in whole.nodes}
-    # What all begin with, the least and the greatest do.
+    # The smallest and the largest path share the common prefix of all.
     least, greatest = min(paths.values()), max(paths.values())
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(least, greatest, strict=False)))
     parts: dict[tuple[str, ...], list[Address]] = {}
@@ -221,23 +220,23 @@ def _by_module(whole: Unit, nodes: Mapping[Address, Node]) -> list[Unit]:
 
 
 def _of_module(path: tuple[str, ...]) -> str:
-    """The last name of a path; of a module that has but a number in another, with the name of that."""
+    """Return the last name of a path; if that is a number, with the name before it."""
     return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
 
 
 def _short(file: str, function: str) -> str:
-    """The file by its name; a cell of a notebook, whose file has but a number, by the function that stands in it."""
+    """Return the file's name; for a notebook cell, whose file name is a number, that of the function in it."""
     stem = PurePath(file).stem
     return function if stem.isdigit() and function.isidentifier() else stem
 
 
 def _tag(names: list[str]) -> str:
-    """The name of the node that came last, which holds what the call gives, and how many more there are."""
+    """Return the name of the last node, which has the call's result, and the number of other nodes."""
     return names[-1] if len(names) == 1 else f"{names[-1]} +{len(names) - 1}"
 
 
 class _Places:
-    """Positions of lines: first those of the recorded functions, in the order in which they are shown, then others."""
+    """Order of lines: first those of the recorded functions, in display order, then others."""
 
     def __init__(self, capture: Record) -> None:
         self._sources = [(s.file, s.first_line, s.first_line + s.text.count("\n")) for s in capture.sources]
@@ -250,25 +249,25 @@ class _Places:
         return next(positions, len(self._sources)), file, line
 
 
-def _spread(
+def _units_by_address(
     compilation: str, own: Mapping[Address, int], up: Up, views: set[Address]
 ) -> dict[Address, tuple[int, ...]]:
-    """The units of everything that came from a unit, over the links. Loops, and the code made of them, come from what
-    they compute, and not from ``views`` through which they read, which may be of other lines."""
+    """Return the units of each address that came from some. Loops and their code come from the nodes that they compute,
+    not from ``views`` through which they read, which may belong to other lines."""
     masks: dict[Address, int] = dict(own)
     known: set[Address] = set(own)
     for start in up:
         if start[0] != compilation or start in known:
             continue
-        # Depth first without recursion: what is above comes first. A loop in a strange record ends here, because
-        # what is on the way counts as known.
+        # Depth first without recursion, sources first. A cycle in a corrupt record ends, since nodes on the path count
+        # as known.
         known.add(start)
-        way, pending = [start], [iter(tuple(up.get(start, ())))]
-        while way:
+        path, pending = [start], [iter(tuple(up.get(start, ())))]
+        while path:
             above = next(pending[-1], None)
             if above is None:
                 pending.pop()
-                here = way.pop()
+                here = path.pop()
                 links = up.get(here, ())
                 if here[1].endswith(LOWERED):
                     links = [link for link in links if link not in views] or links
@@ -276,7 +275,7 @@ def _spread(
                     masks[here] = masks.get(here, 0) | masks.get(link, 0)
             elif above[0] == compilation and above not in known:
                 known.add(above)
-                way.append(above)
+                path.append(above)
                 pending.append(iter(tuple(up.get(above, ()))))
     unpacked: dict[int, tuple[int, ...]] = {}
     for mask in masks.values():
@@ -287,16 +286,16 @@ def _spread(
 
 @memoized
 def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
-    """The modules that ran a method, by its source: paths such as ``layers.0``. Only where several are known to have.
+    """Return the paths, such as ``layers.0``, of the modules that ran each method, if several are known to have.
 
-    A module is known by a node that comes from the method itself and from its class; a method whose other nodes come
-    from modules that are inside of none of these was run by more than are known, and is left out.
+    A module is known by a node from the method itself whose module has the method's class. A method with a node from a
+    module inside none of these ran in unknown modules, too, and is left out.
     """
     own: dict[Source, dict[str, None]] = {}
     every: dict[Source, set[str]] = {}
     for node in (n for c in capture.compilations if (g := c.graphs.get("dynamo")) for n in g.nodes):
         for frame in node.innermost:
-            around = [s for s in capture.sources if s.file == frame.file and _holds(s, frame.line)]
+            around = [s for s in capture.sources if s.file == frame.file and _contains(s, frame.line)]
             source = max(around, key=lambda s: s.first_line, default=None)
             if source is None:
                 continue
@@ -311,5 +310,5 @@ def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
     }
 
 
-def _holds(source: Source, line: int) -> bool:
+def _contains(source: Source, line: int) -> bool:
     return source.first_line <= line < source.first_line + len(source.text.splitlines())

@@ -1,9 +1,8 @@
-"""The steps of an ablation side by side: what each step of the compiler saved, in real code.
+"""The steps of an ablation side by side: the savings of each step of the compiler, in real code.
 
-Steps and their definition: "PyTorch 2" (ASPLOS 2024), section 6.4. *Nothing inlined or fused*: each ATen operator
-is realised, so each is a loop and each loop a kernel. *Inlined*: lowering as usual, still a kernel for each loop.
-*Fused*: what ``torch.compile`` does. The graph that is lowered is the same in all three: decompositions and
-pattern rewrites happen before.
+The steps follow "PyTorch 2" (ASPLOS 2024), section 6.4. *Nothing inlined or fused*: each ATen operator is realised, so
+each is a loop and each loop a kernel. *Inlined*: lowering as usual, still a kernel for each loop. *Fused*: the usual
+``torch.compile``. All three lower the same graph: decompositions and pattern rewrites happen before.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from .ledger import ledger
 
 @dataclass(frozen=True)
 class Step:
-    """One step: loops before fusion, groups, launches and modelled bytes of all phases together.
+    """One step: loops before fusion, groups, launches and modelled bytes, summed over all phases.
 
-    A figure that the record cannot support is ``None``; ``notes`` say why, and what else a reader should know.
+    A figure that the record cannot support is ``None``; ``notes`` give the reason, and other limits.
     """
 
     name: str
@@ -35,16 +34,16 @@ class Step:
 
 
 def at_step(capture: Record, step: str) -> Record:
-    """The capture as if it had been made in one step: every measure and view works on it.
+    """Return the capture as if made with one step; every measure and view works on it.
 
-    Raises ``UsageError`` where the step is not in the record.
+    Raise ``UsageError`` if the step is not in the record.
     """
     ablation = next((a for a in capture.ablations if a.step == step), None)
     if ablation is None:
-        there = ", ".join(repr(a.step) for a in capture.ablations)
+        known = ", ".join(repr(a.step) for a in capture.ablations)
         raise UsageError(
-            f"step {step!r} is not in this capture; it has {there}"
-            if there
+            f"step {step!r} is not in this capture; it has {known}"
+            if known
             else "this capture has no ablations: make them with compile_lens.ablate(f, x)"
         )
     if step == ABLATIONS[-1] and not ablation.compilations:
@@ -62,7 +61,7 @@ def at_step(capture: Record, step: str) -> Record:
 
 
 def trimmed_name(step: Compilation, whole: Compilation) -> Compilation:
-    """A step's compilation without what is the same in the capture's own; ``at_step`` puts it back."""
+    """Return a step's compilation without the parts equal to the capture's own, which ``at_step`` restores."""
     same: dict[str, Stage] = {s.key: s for s in whole.stages}
     return dataclasses.replace(
         step,
@@ -91,7 +90,7 @@ def _over(whole: Compilation, step: Compilation) -> Compilation:
 
 
 def steps(capture: Record) -> tuple[Step, ...]:
-    """The figures of each step of a capture's ablations, from least to most; empty without ablations."""
+    """Return the figures of each step of a capture's ablations, in their order; empty without ablations."""
     return tuple(_row(capture, ablation) for ablation in capture.ablations)
 
 

@@ -1,7 +1,7 @@
-"""Times in figures and words: medians with their spread, ratios pair by pair, bytes per second, break-even.
+"""Times in figures and words: medians with their spread, ratios by round, bytes per second, break-even.
 
-All of it is computed from the samples in the record. Times are *measured*; bytes are the ledger's and *modelled*,
-so bytes per second are a measured time beside a modelled traffic.
+All figures are computed from the samples in the record. Times are *measured*; bytes are the ledger's and *modelled*, so
+bytes per second combine a measured time with modelled traffic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EAGER, COMPILED = "eager", "compiled"
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of a set of figures, and the quartiles around it: half of the figures are from low to high."""
+    """Median and quartiles of a set of figures: half of the figures lie between low and high."""
 
     median: float
     low: float
@@ -26,15 +26,15 @@ class Spread:
 
     @property
     def relative(self) -> float:
-        """The distance of the quartiles as a share of the median: 0.1 is 10 %."""
+        """Distance of the quartiles as a share of the median: 0.1 is 10 %."""
         return (self.high - self.low) / self.median if self.median else math.inf
 
 
 @dataclass(frozen=True)
 class BreakEven:
-    """After how many calls compiling has paid for itself; ``calls`` is ``None`` for never.
+    """Number of calls after which compiling has paid for itself; ``calls`` is ``None`` for never.
 
-    ``compile_seconds`` is the whole compile; ``saved`` is what one call saves, negative where compiled is slower.
+    ``compile_seconds`` is the whole compile; ``saved`` is the seconds saved per call, negative if compiled is slower.
     """
 
     phases: str
@@ -44,21 +44,21 @@ class BreakEven:
 
 
 def spread(figures: tuple[float, ...]) -> Spread:
-    """Median and quartiles (inclusive: of the samples themselves). Raises ``ValueError`` for none at all."""
+    """Return median and quartiles (the inclusive method); raise ``ValueError`` without figures."""
     if not figures:
         raise ValueError("the spread of no figures")
     if len(figures) == 1:
         return Spread(figures[0], figures[0], figures[0])
     low, median, high = statistics.quantiles(figures, n=4, method="inclusive")
-    # Between two neighbours of a float, what is worked out may be rounded past either of them.
+    # Interpolation between neighbouring floats may be rounded past either of them.
     median = min(max(median, min(figures)), max(figures))
     return Spread(median, min(max(low, min(figures)), median), max(min(high, max(figures)), median))
 
 
 def ratio(slow: Series, fast: Series) -> Spread:
-    """Return how many times as long ``slow`` takes as ``fast``: the quotient of each round, then median and quartiles.
+    """Return the ratio of ``slow`` to ``fast``: median and quartiles of the quotients of all rounds.
 
-    Both must have been taken in turns (same ``phases``); what disturbed a round disturbed both.
+    Both must have been measured in alternation (same ``phases``), so that a disturbance of a round affects both.
     """
     if slow.phases != fast.phases or len(slow.seconds) != len(fast.seconds):
         raise ValueError(f"{slow.name} ({slow.phases}) and {fast.name} ({fast.phases}) did not alternate")
@@ -66,25 +66,25 @@ def ratio(slow: Series, fast: Series) -> Spread:
 
 
 def bandwidth(series: Series) -> float | None:
-    """Modelled bytes of one call over its measured median time, in bytes per second; ``None`` if unknown."""
+    """Return modelled bytes of one call over its measured median time, in bytes per second; ``None`` if unknown."""
     time = spread(series.seconds).median
     return None if series.nbytes is None or not time else series.nbytes / time
 
 
 def find(benchmark: Benchmark, name: str, what: str = FORWARD) -> Series | None:
-    """A series by its name, ``None`` if it was not taken."""
+    """Return a series by its name, ``None`` if it was not measured."""
     return next((s for s in benchmark.series if s.name == name and s.phases == what), None)
 
 
 def compile_time(benchmark: Benchmark) -> float:
-    """Wall time of the compile in seconds: the sum of its stages."""
+    """Return the wall time of the compile in seconds: the sum of its stages."""
     return sum(seconds for _, seconds in benchmark.compile_seconds)
 
 
 def break_even(benchmark: Benchmark, what: str = FORWARD) -> BreakEven | None:
-    """The number of calls after which eager would have taken as long as compiling and running compiled code.
+    """Return the number of calls after which eager takes as long as compiling and running compiled code.
 
-    The saving is the median of the differences of each round. ``None`` where either was not timed.
+    The saving is the median of the differences of all rounds. ``None`` if either was not timed.
     """
     eager, compiled = find(benchmark, EAGER, what), find(benchmark, COMPILED, what)
     if eager is None or compiled is None:
@@ -95,9 +95,9 @@ def break_even(benchmark: Benchmark, what: str = FORWARD) -> BreakEven | None:
 
 
 def disagreements(benchmark: Benchmark) -> tuple[str, ...]:
-    """Return where the profiler saw another number of kernels than the ledger has launches, a sentence for each.
+    """Return a sentence for each series whose number of profiled kernels differs from the ledger's launches.
 
-    Eager's operators are not launches: an operator may start several kernels, so eager is never among them.
+    Eager is left out: one operator may launch several kernels.
     """
     return tuple(
         f"{s.name}, {s.phases}: the profiler saw {s.profiled_kernels} kernels, the ledger has {s.launches} launches"
@@ -112,7 +112,7 @@ def disagreements(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def words(benchmark: Benchmark) -> tuple[str, ...]:
-    """The benchmark as lines of text: a table for each of forward and forward+backward, then what follows."""
+    """Return the benchmark as lines of text: tables for forward and forward+backward, each with its conclusions."""
     lines = [f"on {benchmark.device}, {benchmark.clock}"]
     for what in (FORWARD, BOTH):
         own = [s for s in benchmark.series if s.phases == what]
@@ -124,11 +124,11 @@ def words(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def conclusions(benchmark: Benchmark) -> Iterator[tuple[str, str]]:
-    """Yield conclusions from the times, in sentences, each with the phases that it is about; ``""`` for the whole."""
+    """Yield conclusions from the times as pairs of the phases (``""`` for the whole) and a sentence."""
     for what in (FORWARD, BOTH):
         even = break_even(benchmark, what)
         if even is not None:
-            yield what, _say_even(even)
+            yield what, _break_even_words(even)
     if benchmark.compile_seconds:
         longest = sorted(benchmark.compile_seconds, key=lambda pair: -pair[1])[:4]
         parts = ", ".join(f"{name} {seconds_text(s)}" for name, s in longest)
@@ -157,7 +157,7 @@ def _table(what: str, own: list[Series], benchmark: Benchmark) -> list[str]:
             parts.append(f"{gain.median:.2f}x eager's speed [{gain.low:.2f} to {gain.high:.2f}]")
         moved = bandwidth(s)
         if moved is not None:
-            parts.append(_say_rate(moved, benchmark))
+            parts.append(_rate_words(moved, benchmark))
         if s.launches is not None:
             unit = "operator" if s.name == EAGER else "launch"
             plural = unit if s.launches == 1 else {"operator": "operators", "launch": "launches"}[unit]
@@ -167,7 +167,7 @@ def _table(what: str, own: list[Series], benchmark: Benchmark) -> list[str]:
     return lines
 
 
-def _say_rate(moved: float, benchmark: Benchmark) -> str:
+def _rate_words(moved: float, benchmark: Benchmark) -> str:
     text = f"{rate_text(moved)} of modelled traffic"
     if benchmark.speed is None or not benchmark.speed.bandwidth:
         return text
@@ -177,7 +177,7 @@ def _say_rate(moved: float, benchmark: Benchmark) -> str:
     return f"{text}, {f'{share:.0%}' if share >= 0.01 else 'under 1%'} of a large copy's"
 
 
-def _say_even(even: BreakEven) -> str:
+def _break_even_words(even: BreakEven) -> str:
     if even.calls is None:
         return (
             f"break-even: never: compiled is not faster (it takes {seconds_text(-even.saved)} more per call)"
@@ -189,7 +189,7 @@ def _say_even(even: BreakEven) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time in the unit that a reader would choose, to three figures."""
+    """Return a time with three significant digits in a suitable unit."""
     for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1, 1e3, "ms")):
         if abs(seconds) < limit:
             return f"{seconds * factor:.3g} {unit}"
@@ -197,7 +197,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Bytes per second with a decimal unit (GB is 10^9 bytes)."""
+    """Return bytes per second with a decimal unit (GB is 10^9 bytes)."""
     for limit, factor, unit in ((1e6, 1e3, "kB/s"), (1e9, 1e6, "MB/s"), (1e12, 1e9, "GB/s")):
         if rate < limit:
             return f"{rate / factor:.3g} {unit}"

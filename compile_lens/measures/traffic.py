@@ -1,12 +1,13 @@
-"""Traffic: for each kernel, the bytes that it moves, those its operators would move alone, and its arithmetic.
+"""Traffic: for each kernel, the bytes that it moves, the bytes that its operators would move separately, and its
+arithmetic.
 
-Everything here is *modelled* from the record: no clock and no counter was read. Bytes are those of the ledger, and
-the totals are the ledger's own; arithmetic is that of ``compile_lens.measures.arithmetic``. An elementwise operator
-that two kernels compute is counted in both, so that what the operators of all kernels would move can add up to more
-than the total, which has each operator once. Any other operator runs once, whatever number of kernels shares it: it
-counts in the library call that runs it; else a reduction in several steps counts in the first of them, a scatter in
-the last (the others lay out what it adds to). An elementwise operator that no line of a kernel computes (``pow(x, 1)``)
-is none of its arithmetic. A kernel that only prepares for another's operator has 0 bytes before.
+All figures are *modelled* from the record, without clocks or counters. Bytes and totals are those of the ledger;
+arithmetic is that of ``compile_lens.measures.arithmetic``. An elementwise operator that two kernels compute counts in
+both, so the bytes of the operators of all kernels can add up to more than the total, which has each operator once. Any
+other operator counts once, however many kernels share it: in the library call that runs it; else a reduction in
+several steps counts in the first step, a scatter in the last kernel (the others prepare its target). An elementwise
+operator that no line of a kernel computes (``pow(x, 1)``) does not count as its arithmetic. A kernel that only prepares
+data for another's operator has 0 bytes before.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
 from .memo import memoized
 
-LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
-"""Operators of which Inductor makes a copy and then a scatter: the work is in the last kernel."""
+SCATTER_LAST = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
+"""Operators that Inductor turns into a copy and then a scatter: the work is in the last kernel."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,16 @@ class KernelTraffic:
     """Bytes and operations of one kernel, over all of its launches in one call.
 
     Attributes:
-        name, phase, kind: of the kernel; ``compilation`` is the compile id.
-        launches: in how many places the code launches it; the figures are those of one run of each.
+        name, phase, kind: those of the kernel; ``compilation`` is the compile id.
+        launches: number of places where the code launches it; the figures are for one run of each.
         steered: whether a call runs some of them per iteration of a loop or per branch, not just once.
-        reads, writes: modelled bytes; ``None`` where unknown.
-        before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
-        flops: modelled operations, a sine as one; ``None`` where unknown.
-        products: those of them that are of matrix products, convolutions and attention.
-        special: those of them that are transcendental functions, roots and divisions.
+        reads, writes: modelled bytes; ``None`` if unknown.
+        before: bytes that its ATen operators would move if each ran separately; ``None`` if unknown.
+        flops: modelled operations, where a sine counts as one; ``None`` if unknown.
+        products: operations in matrix products, convolutions and attention.
+        special: operations that are transcendental functions, roots and divisions.
         dtype: the type of most of its arithmetic, such as ``float32``; ``""`` if it has none.
-        notes: why each figure that is ``None`` is.
+        notes: why figures are ``None``.
     """
 
     name: str
@@ -71,22 +72,22 @@ class KernelTraffic:
 
     @property
     def work(self) -> int | None:
-        """Operations by the time that they take: a special function counts as ``SPECIAL_COST``, any other as one. It is
-        what views call operations, in times, intensities and rates; ``None`` where ``flops`` is."""
+        """Operations weighted by time: a special function counts as ``SPECIAL_COST``, any other as one. Views call this
+        "operations", in times, intensities and rates; ``None`` if ``flops`` is."""
         return None if self.flops is None else self.flops + (SPECIAL_COST - 1) * self.special
 
     @property
     def intensity(self) -> float | None:
-        """Arithmetic intensity: ``work`` for each byte moved; ``None`` where either is unknown or no byte moves."""
+        """Arithmetic intensity: ``work`` per byte moved; ``None`` if either is unknown or no byte moves."""
         return self.work / self.nbytes if self.work is not None and self.nbytes else None
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Result of ``capture.traffic()``: the kernels in the order of the record. All figures are modelled.
+    """Result of ``capture.traffic()``: the kernels in record order. All figures are modelled.
 
-    ``nbytes`` and ``before`` are the ledger's ``bytes_after`` and ``bytes_before`` of all phases; ``None`` where it has
-    none, and its notes say why.
+    ``nbytes`` and ``before`` are the ledger's ``bytes_after`` and ``bytes_before`` of all phases; ``None`` if it has
+    none, and the ledger's notes say why.
     """
 
     kernels: tuple[KernelTraffic, ...] = ()
@@ -96,11 +97,11 @@ class Traffic:
 
     @property
     def flops(self) -> int | None:
-        """Operations of all kernels; ``None`` if it is unknown of one."""
+        """Operations of all kernels; ``None`` if those of one are unknown."""
         return _sum([None if k.steered else k.flops for k in self.kernels])
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
+        """Return the figures as plain JSON data."""
         rows = [
             {
                 "name": k.name,
@@ -152,14 +153,16 @@ def traffic(capture: Record) -> Traffic:
     many = len(capture.compilations) > 1
     kernel_traffic: list[KernelTraffic] = []
     notes: list[str] = []
-    unseen = capture.lacks(claims.LOOP_ORIGINS, claims.KERNELS)
+    origins_unknown = capture.lacks(claims.LOOP_ORIGINS, claims.KERNELS)
     for compilation in capture.compilations:
         for phase in compilation.phases:
             code = compilation.code.get(phase)
             if code is None:
                 notes += [m.reason for m in compilation.missing if m.stage in (f"{phase}.code", phase)]
                 continue
-            kernel_traffic += _Phase(compilation, code, compilation.id if many else "", unseen).kernels()
+            kernel_traffic += _Phase(
+                compilation, code, compilation.id if many else "", origins_unknown
+            ).kernels()
     if not kernel_traffic and not notes:
         notes.append(
             capture.nothing_compiled
@@ -170,17 +173,17 @@ def traffic(capture: Record) -> Traffic:
 
 
 _Arithmetic = tuple["int | None", int, int, str, list[str]]
-"""Operations, those of products and those that are special, the type of most, and why they are unknown."""
+"""Operations, those of products, special ones, the type of most, and the reasons why they are unknown."""
 
 
 class _Phase:
-    """The kernels of one phase, and the graph whose nodes they compute; ``unseen`` says why of generated kernels it is
-    not known which of the nodes those are."""
+    """The kernels of one phase, and the graph whose nodes they compute; ``origins_unknown`` says why the nodes of
+    generated kernels are not all known."""
 
-    def __init__(self, compilation: Compilation, code: Code, label: str, unseen: str) -> None:
+    def __init__(self, compilation: Compilation, code: Code, label: str, origins_unknown: str) -> None:
         self.code = code
         self.label = label
-        self.unseen = unseen
+        self.origins_unknown = origins_unknown
         graph = compilation.graphs.get(f"{code.phase}.post_grad")
         self.nodes: dict[str, Node] = {}
         self.around: dict[str, Mapping[str, Node]] = {}
@@ -204,19 +207,19 @@ class _Phase:
         ordered = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
         for kernel in ordered:
             for name in self._own(kernel):
-                if kernel.kind in ("extern", "template") or name_of(self.nodes[name]) in LATE:
+                if kernel.kind in ("extern", "template") or name_of(self.nodes[name]) in SCATTER_LAST:
                     self.runs[name] = kernel.name
         for kernel in ordered:
             for name in self._own(kernel):
                 self.runs.setdefault(name, kernel.name)
 
     def kernels(self) -> list[KernelTraffic]:
-        """The traffic of each."""
+        """Return the traffic of each kernel."""
         return [self._kernel(kernel) for kernel in self.code.kernels]
 
     def _own(self, kernel: Kernel) -> tuple[str, ...]:
-        """The nodes that a kernel computes. A library call computes one: what it takes was computed before."""
-        inside = _inside(kernel)
+        """Return the nodes that a kernel computes. A library call computes only the last of its origins."""
+        inside = _inline_bodies(kernel)
         work = [n for n in kernel.origins if n in self.nodes and self.nodes[n].compute and n not in inside]
         return tuple(work[-1:] if kernel.language == "extern" else work)
 
@@ -262,8 +265,8 @@ class _Phase:
         return _sum([None if r is None or w is None else r + w for r, w in moved])
 
     def _uncertain_origins(self, kernel: Kernel) -> str:
-        """Return why some of the nodes that a generated kernel computes may not be among its origins."""
-        return "" if kernel.language == "extern" else self.unseen
+        """Return why the origins of a generated kernel may lack some of its nodes; ``""`` if they do not."""
+        return "" if kernel.language == "extern" else self.origins_unknown
 
     def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> _Arithmetic:
         if reason := self._uncertain_origins(kernel):
@@ -271,12 +274,12 @@ class _Phase:
         if not any(name in self.nodes for name in kernel.origins):
             reason = kernel.no_origin or "which operators it computes is not in the record"
             return None, 0, 0, "", [f"arithmetic: {reason}"]
-        if _inside(kernel):
+        if _inline_bodies(kernel):
             return None, 0, 0, "", ["arithmetic: it has bodies in line whose arithmetic is not counted"]
-        total = products = slow = 0
+        total = products = special_count = 0
         by_type: dict[str, int] = {}
         reasons: dict[str, None] = {}
-        left_out = _left_out(kernel)
+        left_out = _not_computed(kernel)
         for name in names:
             node = self.nodes[name]
             if node.kind == "pointwise" and name in left_out:
@@ -288,22 +291,22 @@ class _Phase:
                 continue
             total += count
             products += count if node.kind == "matmul" else 0
-            slow += special(node, count)
+            special_count += special(node, count)
             kind = self._dtype(name, node)
             by_type[kind] = by_type.get(kind, 0) + count
         if reasons:
-            return None, products, slow, "", [f"arithmetic: {reason}" for reason in reasons]
-        return total, products, slow, max(by_type, key=lambda k: by_type[k]) if total else "", []
+            return None, products, special_count, "", [f"arithmetic: {reason}" for reason in reasons]
+        return total, products, special_count, max(by_type, key=lambda k: by_type[k]) if total else "", []
 
     def _counts_here(self, kernel: Kernel, name: str) -> bool:
-        """Elementwise work is done again by each kernel that does it; all else is done once."""
+        """Return True if a node counts in this kernel: elementwise work in every kernel, other work in one."""
         node = self.nodes[name]
-        if node.kind in ("pointwise", "random", "mutation") and name_of(node) not in LATE:
+        if node.kind in ("pointwise", "random", "mutation") and name_of(node) not in SCATTER_LAST:
             return True
         return self.runs[name] == kernel.name
 
     def _dtype(self, name: str, node: Node) -> str:
-        """The type in which an operator computes: that of what it takes (a comparison makes truth values)."""
+        """Return the type in which an operator computes: that of its inputs (a comparison returns booleans)."""
         taken = [self.around[name].get(n) for n in node.inputs]
         input_dtypes = [t.dtype for source in taken if source is not None for t in source.outputs]
         output_dtypes = [t.dtype for t in node.outputs]
@@ -311,15 +314,15 @@ class _Phase:
         return (floats or input_dtypes or output_dtypes or [""])[0]
 
 
-def _inside(kernel: Kernel) -> tuple[str, ...]:
-    """The operators of bodies that a template has in line (FlexAttention): it runs each for every score."""
+def _inline_bodies(kernel: Kernel) -> tuple[str, ...]:
+    """Return the operators of bodies inlined into a template (FlexAttention), which run for every score."""
     inlines = kernel.kind == "template" and not kernel.launch_functions
     return tuple(name for name in kernel.origins if "/" in name) if inlines else ()
 
 
-def _left_out(kernel: Kernel) -> frozenset[str]:
-    """Operators that no line of a kernel computes, as ``pow(x, 1)``, which Inductor writes as ``x``; none where a line
-    may be of any."""
+def _not_computed(kernel: Kernel) -> frozenset[str]:
+    """Return the origins that no line of a kernel computes, such as ``pow(x, 1)``, generated as ``x``; none if the
+    origins of a computing line are unknown."""
     if any(not line.origins and line.no_origin not in LINE_FORMS for line in kernel.lines):
         return frozenset()
     written = {origin for line in kernel.lines for origin in line.origins}

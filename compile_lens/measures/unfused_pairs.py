@@ -1,7 +1,7 @@
-"""Pairs of groups that stayed apart though they touch common data, and why: ``capture.why`` for neighbours.
+"""Pairs of groups that were not fused although they share data, and why: ``capture.why`` for neighbours.
 
-Not every pair that the scheduler looked at on its way, but those of the groups that exist in the end: one writes
-what the other reads, or both read the same.
+These are pairs of final groups, not all pairs that the scheduler considered: one reads a buffer that the other writes,
+or both read the same buffer.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import Decision
 
 BETWEEN = ("different indices", "different loops", "different sizes")
-"""Reasons whose remedies change what a program does between the two."""
+"""Reasons whose remedies change the program between the two groups."""
 
-CROWD = 6
-"""Groups that read one buffer: where there are more, only neighbours among them are paired."""
+MAX_PAIRED = 6
+"""Most groups reading one buffer that are all paired; of more, only neighbours are."""
 
 
 @dataclass(frozen=True)
 class UnfusedPair:
-    """Two groups of one phase that stayed apart; ``first`` runs before ``second``.
+    """Two groups of one phase that were not fused; ``first`` runs before ``second``.
 
-    ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
-    ``capture.why`` says of them, ``template`` how a template is tried in place of a library call that one of them is,
-    ``of_torch`` whether torch's own functions compute both, ``kernel`` the name of one that holds both, each
-    with a loop of its own.
+    ``follows`` is True if the second reads what the first writes; else both read the same buffer. ``why`` is the answer
+    of ``capture.why``, ``template`` how to try a template instead of a library call, ``of_torch`` whether torch's own
+    functions compute both, ``kernel`` the name of a kernel that contains both as separate loops.
     """
 
     compilation: str
@@ -46,8 +45,8 @@ class UnfusedPair:
 
     @property
     def remedy(self) -> str:
-        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, what is torch's own, nor
-        what stands between two loops of one call, so that there only a setting can be changed."""
+        """The remedy that the user can apply, ``""`` without one. In a backward, in torch's own code and between two
+        loops of one call the user can only change settings."""
         remedy, call = self.why.remedy, self.why.common
         within = self.why.reason in BETWEEN and bool(call) and not call.startswith(A_PART)
         if (self.phase == "backward" or self.of_torch or within) and "torch._inductor.config" not in remedy:
@@ -57,32 +56,32 @@ class UnfusedPair:
 
 @memoized
 def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, ...]:
-    """The pairs of one phase of one compilation, in the order in which they run.
+    """Return the pairs of one phase of one compilation, in run order.
 
-    Left out is what nobody would expect in one kernel: groups that do no work (views, memory set aside), and
-    two that only read the same while a call of a library stands between them or is one of them.
+    Pairs that nobody would expect in one kernel are left out: groups without work (views, allocations), and two that
+    only read the same buffer while a library call is between them or is one of them.
     """
     place = _Place(capture, cid, phase)
-    everything = place.decisions
-    about = _by_groups(place)
+    all_decisions = place.decisions
+    decisions = _by_groups(place)
     pairs = []
     for first, second, follows in _neighbours(place):
         if "nop" in (place.groups[first].kind, place.groups[second].kind):
             continue
-        # What `why` would pick out of all decisions for these two, found without looking at all of them.
-        place.decisions = None if everything is None else about.get(frozenset((first, second)), ())
+        # The decisions that `why` would select for these two, without a search of all.
+        place.decisions = None if all_decisions is None else decisions.get(frozenset((first, second)), ())
         one, two = (_group(place, name) for name in (first, second))
         why = place.why(one, two)
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
             template = place.template_remedy(first, second) if follows and why.reason == "extern" else ""
-            torchs = _of_torch(place, first, second)
+            of_torch = _of_torch(place, first, second)
             kernel = next(iter(place.kernels_with([first], [second])), "")
-            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template, torchs, kernel))
+            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template, of_torch, kernel))
     return tuple(pairs)
 
 
 def all_unfused_pairs(capture: Record) -> tuple[UnfusedPair, ...]:
-    """The pairs of every phase of every compilation."""
+    """Return the pairs of every phase of every compilation."""
     return tuple(
         pair
         for compilation in capture.compilations
@@ -93,7 +92,7 @@ def all_unfused_pairs(capture: Record) -> tuple[UnfusedPair, ...]:
 
 
 def _of_torch(place: _Place, *names: str) -> bool:
-    """Return True if the lines of groups are known, and all of them are torch's, as in an optimizer's step."""
+    """Return True if the lines of groups are known and all are torch's, as in an optimizer's step."""
     loops = [place.loops[m] for name in names for m in place.groups[name].members if m in place.loops]
     nodes = {name for loop in loops for name in loop.origins if name in place.aten}
     frames = [frame for name in nodes for frame in place.aten[name].frames]
@@ -105,11 +104,11 @@ def _group(place: _Place, name: str) -> Members:
 
 
 def _by_groups(place: _Place) -> dict[frozenset[str], tuple[Decision, ...]]:
-    """The decisions by the two groups that their sides ended up in."""
+    """Return the decisions by the two final groups of their sides."""
     decisions: dict[frozenset[str], dict[int, Decision]] = {}
     for number, decision in enumerate(place.decisions or ()):
-        ones = {place.of[loop] for loop in decision.a if loop in place.of}
-        twos = {place.of[loop] for loop in decision.b if loop in place.of}
+        ones = {place.group_of[loop] for loop in decision.a if loop in place.group_of}
+        twos = {place.group_of[loop] for loop in decision.b if loop in place.group_of}
         for one in ones:
             for two in twos - {one}:
                 decisions.setdefault(frozenset((one, two)), {})[number] = decision
@@ -117,7 +116,7 @@ def _by_groups(place: _Place) -> dict[frozenset[str], tuple[Decision, ...]]:
 
 
 def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
-    """Pairs of groups that touch common data, and whether one reads what the other writes."""
+    """Yield pairs of groups that share data, and whether one reads what the other writes."""
     order = {name: number for number, name in enumerate(place.groups)}
     makers = place.buffers.makers
     pairs: dict[tuple[int, int], bool] = {}
@@ -127,7 +126,7 @@ def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
             for name in groups:
                 if name != makers[read]:
                     pairs[_sorted(order[makers[read]], order[name])] = True
-        near = len(groups) if len(groups) <= CROWD else 2
+        near = len(groups) if len(groups) <= MAX_PAIRED else 2
         for at, one in enumerate(groups):
             for two in groups[at + 1 : at + near]:
                 pairs.setdefault(_sorted(order[one], order[two]), False)

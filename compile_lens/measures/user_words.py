@@ -15,21 +15,21 @@ from .chain import Chain
 from .input_names import InputNames, input_names
 from .links import unknown_node_origins
 
-LONG = 60
-"""Characters of an expression; a longer one is cut."""
+MAX_CHARACTERS = 60
+"""Longest expression in characters; a longer one is cut."""
 
 A_PART = "a part of "
-"""Begins the words for code of which the line is known, and not the expression, as on Python 3.10."""
+"""Prefix for code whose line is known but not its expression, as on Python 3.10."""
 
 BACKWARD_OF = "the backward of "
-"""Begins the words for what computes the derivative of an expression; with respect to what, no line says."""
+"""Prefix for code that computes the derivative of an expression; with respect to which input is not known."""
 
 _TOUCHED = re.compile(r"(?<=both touch )[^;]+")
 """The buffers in the evidence of a decision."""
 
 
 class UserWords:
-    """Names in one phase of one compilation. What reaches no line keeps its own name."""
+    """Names in one phase of one compilation. An item that reaches no line keeps its own name."""
 
     def __init__(self, capture: Record, compilation: str, phase: str) -> None:
         self._at = (compilation, phase)
@@ -48,28 +48,28 @@ class UserWords:
         }
 
     def group(self, name: str) -> str:
-        """Return what a group computes: "`torch.softmax(q @ k, -1)` (t.py:6)"; its own name if that is not known."""
+        """Return the code that a group computes: "`torch.softmax(q @ k, -1)` (t.py:6)"; its own name if not known."""
         if name not in self._groups:
             self._groups[name] = self.of([self._address("groups", name)]) or name
         return self._groups[name]
 
     def groups(self, names: Collection[str]) -> str:
-        """Return what several groups compute; ``""`` if no line is known of any."""
+        """Return the code that several groups compute; ``""`` if no line is known."""
         return self.of([self._address("groups", name) for name in names])
 
     def frame(self, names: Collection[str]) -> Frame | None:
-        """Return the line that the words for several groups name; None if no line is known of any."""
+        """Return the line named in the words for several groups; None if no line is known."""
         frames = self._frames(
             address for name in names if (address := self._address("groups", name)) in self._chain
         )
         return max(frames, key=_last) if frames else None
 
     def loops(self, names: Collection[str]) -> str:
-        """Return what several loops compute; ``""`` if no line is known of any."""
+        """Return the code that several loops compute; ``""`` if no line is known."""
         return self.of([self._address("loops", name) for name in names])
 
     def in_loops(self, names: Collection[str]) -> str:
-        """Return one loop with what it computes, or how many there are; their names if no line is known."""
+        """Return one loop with its code, or the number of several loops; their names if no line is known."""
         words = self.loops(names)
         if not words:
             return ", ".join(names)
@@ -77,11 +77,11 @@ class UserWords:
         return f"{len(names)} loops, of {words}" if more else f"{first}, the loop of {words}"
 
     def evidence(self, text: str) -> str:
-        """Return the evidence of a decision with its buffers in the words of the program."""
+        """Return the evidence of a decision with its buffers as code of the program."""
         return _TOUCHED.sub(lambda match: self.buffers(match[0].split(", ")), text)
 
     def buffers(self, names: Collection[str]) -> str:
-        """The values in buffers: inputs by their names, others by what computes them."""
+        """Return the values in buffers: inputs by name, others by the code that computes them."""
         return all_names(dict.fromkeys(map(self._buffer, names)), 3)
 
     def _buffer(self, name: str) -> str:
@@ -98,13 +98,13 @@ class UserWords:
         return f"{name}, made from {sources}" if sources else name
 
     def of(self, addresses: Iterable[Address]) -> str:
-        """The last and outermost expression with its line, and how many more there are; ``""`` if there is none."""
+        """Return the last, outermost expression with its line and the number of others; ``""`` if there is none."""
         known = [address for address in addresses if address in self._chain]
         frames = self._frames(known)
         if not frames:
             return ""
         last = max(frames, key=_last)
-        fewer = "at least " if self._origins_unknown else ""  # what was not followed to a line is not counted
+        fewer = "at least " if self._origins_unknown else ""  # nodes without a known line are not counted
         count = len(frames) - 1
         lines = "" if last.call else " line" if count == 1 else " lines"
         more = f" and {fewer}{count} more{lines}" if count else ""
@@ -116,7 +116,7 @@ class UserWords:
         return name
 
     def _frames(self, addresses: Iterable[Address]) -> Collection[Frame]:
-        """Return the lines of code, each expression once."""
+        """Return the frames of code, each expression once."""
         frames: dict[tuple[str, str], Frame] = {}
         for address in addresses:
             for frame in self._chain.lines(address, derivatives=False):
@@ -128,13 +128,13 @@ class UserWords:
 
 
 def _last(frame: Frame) -> tuple[int, int, int]:
-    """A key by which the last and outermost expression is the greatest."""
+    """Return a sort key that is largest for the last, outermost expression."""
     return frame.line, -(frame.column or 0), frame.end_column or 0
 
 
 def _expression(frame: Frame) -> str:
-    """Return the expression with its line. Where it is not known, a part of the line, as on Python 3.10."""
+    """Return the expression with its line; if not known (Python 3.10), "a part of" the line."""
     text = (frame.call or frame.text).strip().removeprefix("return ")
     at = place(frame.file, frame.line)
-    short = text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+    short = text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
     return f"{'' if frame.call else A_PART}`{short}` ({at})" if short else at

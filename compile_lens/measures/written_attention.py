@@ -1,4 +1,4 @@
-"""Attention that a program writes out: two matrix products with a softmax between, which one call computes."""
+"""Attention written out as two matrix products with a softmax between, which one call could compute."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _MASKS = ("add", "iadd", "add_", "masked_fill", "masked_fill_", "where")
 _CASTS = ("float", "half", "bfloat16", "to", "type_as")
 _DROPOUTS = ("dropout", "dropout_")
 _ACCESSES = 4
-"""The scores are written by the first product and read by the softmax, its result is written, and read by the second
-product."""
+"""Accesses of scores and weights: the first product writes the scores, the softmax reads them and writes the weights,
+the second product reads these."""
 
 
 @dataclass(frozen=True)
 class WrittenAttention:
-    """One attention, ``softmax(q @ k.mT * scale + mask) @ v``, of the graph that Dynamo traced.
+    """One attention, ``softmax(q @ k.mT * scale + mask) @ v``, in the graph that Dynamo traced.
 
     Attributes:
         compilation: its compile id.
-        nodes: the nodes of the scores and of what becomes of them up to the softmax, with the second product.
+        nodes: the nodes from the first product over the softmax to the second product.
         frames: the program's lines of these, in order.
         scores: bytes of the scores.
         masked: True if a mask is applied.
-        dropout: True if some of the weights are dropped.
-        scale: the factor of the scores where it is not what ``scaled_dot_product_attention`` takes by itself.
-        kernels: addresses of the kernels of the forward that compute a part of it.
+        dropout: True if dropout is applied to the weights.
+        scale: the factor of the scores if it is not the default of ``scaled_dot_product_attention``.
+        kernels: addresses of the forward's kernels that compute a part of it.
     """
 
     compilation: str
@@ -48,12 +48,12 @@ class WrittenAttention:
 
     @property
     def moved(self) -> int:
-        """Bytes that scores and weights move in the forward, modelled: each is written once and read once."""
+        """Modelled bytes that scores and weights move in the forward: each is written once and read once."""
         return _ACCESSES * self.scores
 
     @property
     def call(self) -> str:
-        """The call that computes it."""
+        """The call that would compute it."""
         options = ["attn_mask=…"] * self.masked + ["dropout_p=…"] * self.dropout
         options += [f"scale={self.scale:.6g}"] if self.scale is not None else []
         return f"F.scaled_dot_product_attention({', '.join(['q', 'k', 'v', *options])})"
@@ -61,7 +61,7 @@ class WrittenAttention:
 
 @memoized
 def written_attention(capture: Record) -> tuple[WrittenAttention, ...]:
-    """The attentions that one call could compute. Left out are those whose scores or weights are used elsewhere too,
+    """Return the attentions that one call could compute, without those whose scores or weights are also used elsewhere
     and those that Inductor already replaced by such a call."""
     chain = Chain(capture)
     return tuple(
@@ -134,11 +134,11 @@ def _over_last(softmax: Node) -> bool:
 
 
 _Scores = tuple[list[Node], float, bool]
-"""The nodes from the first product on, the factor of the scores, and whether they are masked."""
+"""Nodes from the first product on, the factor of the scores, and whether they are masked."""
 
 
 def _scores(softmax: Node, nodes: Mapping[str, Node], users: Mapping[str, list[Node]]) -> _Scores | None:
-    """Return the scores that the softmax is taken of, up to the first product; None for anything else."""
+    """Return the nodes from the first product to the softmax's input; None if they are not scores of attention."""
     path: list[Node] = []
     scale, masked, name = 1.0, False, _first(softmax)
     while name in nodes and len(users[name]) == 1:
@@ -175,7 +175,7 @@ def _leads_to_product(name: str, nodes: Mapping[str, Node]) -> bool:
 
 
 def _weights(softmax: Node, users: Mapping[str, list[Node]]) -> list[Node] | None:
-    """Return what becomes of the weights up to the second product; None if they are used for anything else."""
+    """Return the nodes from the weights to the second product; None if the weights have other uses."""
     path: list[Node] = []
     node = softmax
     while len(users.get(node.name, ())) == 1:

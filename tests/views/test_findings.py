@@ -15,7 +15,7 @@ import samples_findings
 from samples_machine import h100
 
 from compile_lens.measures.chain import Address
-from compile_lens.measures.unfused_pairs import CROWD, unfused_pairs
+from compile_lens.measures.unfused_pairs import MAX_PAIRED, unfused_pairs
 from compile_lens.record.capture import ABLATIONS
 from compile_lens.record.device import DeviceProperty
 from compile_lens.results.capture import Capture
@@ -127,7 +127,7 @@ def test_of_many_readers_only_neighbours_are_paired() -> None:
     capture = samples_findings.told()
     first = capture.compilations[0]
     graphs = {key: first.graphs[f"forward.{key}"] for key in ("loops", "groups")}
-    many = CROWD + 3
+    many = MAX_PAIRED + 3
     changed = {}
     for key, graph in graphs.items():
         x, like = graph.nodes[0], graph.nodes[1]

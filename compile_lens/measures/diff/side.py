@@ -1,4 +1,4 @@
-"""One capture of several that are aligned: its nodes by stage over all compilations, and the lines they came from."""
+"""One side of a comparison: a capture's nodes by stage over all compilations, and their lines."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Named = tuple[str, str]
 
 
 class Side:
-    """One capture, its stages over all compilations one after the other: a graph break is no reason for an operator to
-    be another."""
+    """One capture, with the nodes of all compilations in one sequence for each stage, so that operators match across
+    graph breaks."""
 
     def __init__(self, capture: Record) -> None:
         self.capture = capture
@@ -38,7 +38,7 @@ class Side:
 
     @cached_property
     def phases(self) -> tuple[str, ...]:
-        """The phases that it has."""
+        """Phases of the capture."""
         return tuple(p for p in PHASES if any(p in c.phases for c in self.capture.compilations))
 
     def stage(self, key: str) -> list[Item]:
@@ -50,7 +50,7 @@ class Side:
 
     @cached_property
     def _arguments(self) -> dict[str, int]:
-        """The arguments of the function by name: their order tells them apart, not what they are called."""
+        """Argument numbers of the function by Dynamo's name: arguments are identified by position."""
         return {f"L_{text.partition(':')[0]}_": n for n, text in enumerate(self.capture.inputs)}
 
     @cached_property
@@ -60,7 +60,7 @@ class Side:
 
     @cached_property
     def handed(self) -> dict[Named, str]:
-        """The sources of what each compilation is handed, ``L['x']``, by the names that Dynamo gives them."""
+        """Source of each compilation's inputs, ``L['x']``, by Dynamo's name."""
         return {
             (c.id, name): source for c in self.capture.compilations for name, source in sources(c).items()
         }
@@ -75,12 +75,12 @@ class Side:
                 yield (compilation.id, key, path + node.name), path, node
 
     def before(self, key: str) -> str:
-        """The stage that the origins of a stage's nodes are in; ``""`` for the first."""
+        """Return the stage of the origins of a stage's nodes; ``""`` for the first stage."""
         graphs = (c.graphs.get(key) for c in self.capture.compilations)
         return next((graph.before for graph in graphs if isinstance(graph, Graph)), "")
 
     def inputs(self, key: str, before: str) -> dict[int, int]:
-        """The inputs of a stage by what they are in the stage before: numbers of both."""
+        """Return the numbers of a stage's inputs by their origins' numbers in the stage before."""
         numbers = self.numbers(before)
         return {
             numbers[item.address[0], origin]: number
@@ -103,7 +103,7 @@ class Side:
                     yield from ((compilation, done, rewrite) for rewrite in done.rewrites)
 
     def near_misses(self, key: str) -> Iterator[tuple[str, str]]:
-        """The patterns that nearly matched in a stage, each with the report of it."""
+        """Yield the patterns that nearly matched in a stage, with their reports."""
         for compilation in self.capture.compilations:
             for done in compilation.passes:
                 for miss in done.near_misses if done.stage == key else ():
@@ -142,9 +142,9 @@ class Side:
                 yield from ((compilation, code, kernel) for kernel in code.kernels)
 
     def computed(self, phase: str, cid: str, kernel: Kernel) -> tuple[Named, ...]:
-        """The post-grad nodes that a kernel computes: its origins, or those of its groups.
+        """Return the post-grad nodes that a kernel computes: its origins, or those of its groups.
 
-        Inductor counts what a library call reads to the call as well: it computes what it is named after.
+        Inductor also lists the inputs of a library call among its origins: only nodes with the call's name count.
         """
         key, groups = f"{phase}.post_grad", self.groups(phase)
         stage, numbers = self.stage(key), self.numbers(key)
@@ -159,7 +159,7 @@ class Side:
         return places(f for address in addresses for f in self.frames(address))
 
     def frames(self, address: Address) -> tuple[Frame, ...]:
-        """The innermost frames that a node came from."""
+        """Return the innermost frames that a node came from."""
         number = self.numbers(address[1]).get((address[0], address[2]))
         own = self.stage(address[1])[number].node.innermost if number is not None else ()
         return own or self.chain.lines(address, derivatives=False)
@@ -170,7 +170,7 @@ class Side:
 
 
 def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
-    """The nodes of a stage of each that are the same; inputs are what they are in the stage before."""
+    """Return the matched nodes of a stage; inputs are matched as in the stage before."""
     a, b = sides
     if (b, keys) not in a.matches:
         a.matches[b, keys] = match(a.stage(keys[0]), b.stage(keys[1]), _inputs(sides, keys))
@@ -178,7 +178,7 @@ def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
 
 
 def _inputs(sides: tuple[Side, Side], keys: tuple[str, str]) -> dict[int, int | None]:
-    """The second's input of each input of the first that comes from an earlier stage, ``None`` where it has none."""
+    """Return the second side's counterpart, or ``None``, of each input of the first that has origins."""
     above = tuple(side.before(key) for side, key in zip(sides, keys))
     if not all(above) or not all(side.stage(key) for side, key in zip(sides, above)):
         return {}
@@ -191,7 +191,7 @@ def _inputs(sides: tuple[Side, Side], keys: tuple[str, str]) -> dict[int, int | 
 
 
 def of_one_program(a: Side, b: Side, key: str) -> dict[Named, Named]:
-    """The nodes of two captures of one program that are the same, and of the same Python lines."""
+    """Return the matched nodes of two captures of one program that have the same Python lines."""
     ones, twos = (side.stage(key) for side in (a, b))
 
     def lines(side: Side, address: Address) -> set[tuple[str, int]]:
@@ -205,7 +205,7 @@ def of_one_program(a: Side, b: Side, key: str) -> dict[Named, Named]:
 
 
 def places(frames: Iterable[Frame]) -> tuple[str, ...]:
-    """Frames as ``model.py:7: y = x.sin()``, each line once."""
+    """Return frames as ``model.py:7: y = x.sin()``, each line once."""
     lines = {}
     for f in frames:
         name = f.file.replace("\\", "/").rpartition("/")[2] or f.file
