@@ -1,1 +1,1 @@
-"""Records: frozen plain data, and their JSON. A record does not know how it was observed, or what is made of it."""
+"""Records: frozen plain data and their JSON, independent of how they were observed and how they are used."""

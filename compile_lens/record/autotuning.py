@@ -14,15 +14,15 @@ class Autotuning:
 
     Attributes:
         phase: the graph that was being compiled.
-        operator: what it computes, by Inductor's name (``mm``, ``convolution``, ``flex_attention``).
-        nodes: names of the nodes of ``"<phase>.post_grad"`` that it is held for: equal ones are listed once.
+        operator: Inductor's name of the operator (``mm``, ``convolution``, ``flex_attention``).
+        nodes: names of the nodes of ``"<phase>.post_grad"`` with these candidates; equal nodes are listed once.
         inputs: a line for each input (``bfloat16[512, 1024]``).
-        choices: the candidates in Inductor's order, none of which is launched as it stands here. A template has its
-            text (``source``), the sizes of its blocks, warps and stages (``candidates``, of which there is one: what is
-            a whole number; switches such as ``ALLOW_TF32`` and ``UNROLL`` are constants in its text), and with
-            ``build`` its machine code (``ptx``, ``sass``). ``extern`` is a library's function; a language that this
-            version does not know has torch's name.
-        in_code: index of the one that stands in the generated code: the library's function, or else the first.
+        choices: the candidates in Inductor's order, none of which is launched as it is here. A template has its
+            text (``source``), a single entry of ``candidates`` with its integer settings (block sizes, warps, stages;
+            switches such as ``ALLOW_TF32`` and ``UNROLL`` are constants in its text), and with ``build`` its machine
+            code (``ptx``, ``sass``). ``extern`` is a library function; a language that this version does not know has
+            torch's name.
+        in_code: index of the candidate in the generated code: the library function, or else the first.
     """
 
     phase: str
@@ -34,7 +34,7 @@ class Autotuning:
 
     @property
     def templates(self) -> tuple[Kernel, ...]:
-        """The contenders that are written from templates."""
+        """The candidates that are templates."""
         return tuple(k for k in self.choices if k.kind == "template")
 
     def __str__(self) -> str:
@@ -51,40 +51,41 @@ TEMPLATES = (
     "mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "_grouped_mm", "convolution", "flex_attention",
     "flex_attention_backward",
 )  # fmt: skip
-"""Operators that Inductor has templates of."""
+"""Operators for which Inductor has templates."""
 
-FOR_TEMPLATES = 68
-"""Multiprocessors of a GPU from which on it tries those of products and convolutions."""
+MIN_MULTIPROCESSORS = 68
+"""Fewest multiprocessors of a GPU for which Inductor tries templates of products and convolutions."""
 
-OTHER_TYPES = ("float64", "int64", "int16", "uint8", "bool", "complex64", "complex128")
-"""Types of results for which it has none, on a GPU, of ``OF_FLOATS``."""
+TYPES_WITHOUT_TEMPLATES = ("float64", "int64", "int16", "uint8", "bool", "complex64", "complex128")
+"""Result types without templates for ``FLOAT_OPERATORS`` on a GPU."""
 
-OF_FLOATS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
+FLOAT_OPERATORS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
 
 _CONSTANTS = "on a CPU Inductor has templates for weights that are constants of the graph alone"
 
 _ON_CPU = {"mm": _CONSTANTS, "addmm": _CONSTANTS, "bmm": ""}
-"""Operators for which there are C++ templates, with the reason why they are not tried."""
+"""Operators with C++ templates, and the reason why these are not tried (``""``: they may be)."""
 
 
 def no_template_reason(device: str, model: DeviceModel | None, operator: str, dtype: str = "") -> str:
-    """Return why ``max-autotune`` has no template of an operator of ``TEMPLATES`` to time; ``""`` where it may have
-    some.
+    """Return why ``max-autotune`` has no template of an operator of ``TEMPLATES`` to time; ``""`` if it may have some.
 
-    ``dtype`` is that of its result, ``""`` where it is not known; ``model`` that of the device that is not there.
+    ``dtype`` is the type of the result, ``""`` if not known; ``model`` is the model of an absent device.
     """
     if device == "mps":
         return "Inductor has no templates for Metal"
     if device == "cpu":
         return _ON_CPU.get(operator, "Inductor has no template of it for a CPU")
-    if operator in OF_FLOATS and dtype in OTHER_TYPES:
+    if operator in FLOAT_OPERATORS and dtype in TYPES_WITHOUT_TEMPLATES:
         return f"Inductor has no template of it for {dtype}"
-    return too_small_reason(model) if operator in OF_FLOATS else ""
+    return too_small_reason(model) if operator in FLOAT_OPERATORS else ""
 
 
 def too_small_reason(model: DeviceModel | None) -> str:
-    """Return why it tries no template of a product on this GPU, whatever its dtype; ``""`` where it does."""
+    """Return why Inductor tries no template of a product of any dtype on this GPU; ``""`` if it does."""
     count = model.figure("multi_processor_count") if model is not None else None
-    if model is None or model.device != "cuda" or not isinstance(count, int) or count >= FOR_TEMPLATES:
+    if model is None or model.device != "cuda" or not isinstance(count, int) or count >= MIN_MULTIPROCESSORS:
         return ""
-    return f"Inductor has templates from {FOR_TEMPLATES} multiprocessors on, and {model.title} has {count}"
+    return (
+        f"Inductor has templates from {MIN_MULTIPROCESSORS} multiprocessors on, and {model.title} has {count}"
+    )

@@ -1,6 +1,6 @@
-"""Measurements of ``benchmark``: times, in one interleaved run, and the device that they were measured on.
+"""Measurements of ``benchmark``: times from one interleaved run, and the device of the measurement.
 
-And times that torch's profiler measured of compiled code, with the kernels, lines and modules that they are of.
+Also times of compiled code from torch's profiler, with their kernels, lines and modules.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from .graph import Frame
 from .missing import Missing
 
 FORWARD, BOTH = "forward", "forward+backward"
-"""Phases that a series times: one call; one call and the gradients of its results."""
+"""Values of ``Series.phases``: one call; one call and the gradients of its results."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Times of one way to run the function, in seconds per call, in the order in which they were taken.
+    """Times of one way to run the function, in seconds per call, in measurement order.
 
     Attributes:
-        name: ``eager``, a step of ``ABLATIONS`` or ``compiled`` (the last step: what ``torch.compile`` does).
-        phases: ``forward`` or ``forward+backward``; where a gradient is needed, ``forward`` keeps what it needs.
-        seconds: one figure for each round, the mean of ``calls`` calls. Series of one ``phases`` took turns: the
-            n-th figures of all of them are of the same round.
+        name: ``eager``, a step of ``ABLATIONS`` or ``compiled`` (the last step: plain ``torch.compile``).
+        phases: ``forward`` or ``forward+backward``; if gradients are needed, ``forward`` also saves their inputs.
+        seconds: one figure for each round, the mean of ``calls`` calls. Series with the same ``phases`` alternate: the
+            n-th figures of all of them belong to the same round.
         nbytes: modelled traffic of one call, in bytes: of eager's operators, else of the groups.
-        launches: the ledger's; of ``eager`` the operators that it dispatches.
+        launches: the ledger's launches; for ``eager`` the operators that it dispatches.
         profiled_kernels: kernels that the profiler saw in one call on an NVIDIA GPU; ``None`` elsewhere.
     """
 
@@ -40,11 +40,11 @@ class Series:
 
 @dataclass(frozen=True)
 class DeviceSpeed:
-    """Speed at which a device copies and multiplies: ``measured`` here and now, or from a table.
+    """Speed at which a device copies and multiplies: ``measured`` on the spot, or from a table.
 
     ``bandwidth`` is bytes per second (read plus written) of a large copy, ``flops`` floating-point operations
-    per second of a large matrix product in ``dtype``. ``vector`` is the rate of all other arithmetic, by the type
-    in which it is done; empty where that is not known.
+    per second of a large matrix product in ``dtype``. ``vector`` is the rate of all other arithmetic by its type;
+    empty if not known.
     """
 
     device: str
@@ -61,13 +61,13 @@ class Benchmark:
     """Times of a function: eager, ablated and compiled, taken in turns.
 
     Attributes:
-        device: what it ran on, with the number of threads on a CPU.
-        clock: how time was taken.
+        device: the device, with the number of threads on a CPU.
+        clock: how time was measured.
         warm_up: calls of each series before the first that counts, at least.
         compile_seconds: wall time of each stage of the compile, without caches, while it was recorded. The
-            stages of ablated steps are not among them.
-        speed: what the device can do, where it was measured.
-        notes: what a reader must know to read the times right.
+            stages of ablated steps are not included.
+        speed: the device's speed, if it was measured.
+        notes: caveats for reading the times.
     """
 
     series: tuple[Series, ...]
@@ -95,18 +95,17 @@ class MeasuredKernel:
 
     Attributes:
         kernel: its name in the code, unique there.
-        matched_by: ``by name``: the trace names it as the code does. ``by the line of the launch``: it was timed
-            there. ``by the order of launches``: operators of
-            libraries bear the name of what they do, which several launches may share; they ran in the order of the
-            code.
-        name: what the trace calls it.
-        launches: how often the trace holds it.
-        seconds: of all of them together: on the device, where that is a GPU.
-        min_seconds, median_seconds, max_seconds: of one launch.
-        host_seconds: seconds that the calls took on the host, where the device is a GPU.
-        lines: the lines of the program that it came from.
+        matched_by: ``by name``: the trace has the code's name. ``by the line of the launch``: it was timed there.
+            ``by the order of launches``: several launches may share the name of a library operator, so they were
+            matched by code order.
+        name: its name in the trace.
+        launches: number of launches in the trace.
+        seconds: total time of these launches, on the device if that is a GPU.
+        min_seconds, median_seconds, max_seconds: times of one launch.
+        host_seconds: time of the calls on the host, if the device is a GPU.
+        lines: the program's lines that it came from.
         nodes: names of the ATen nodes that it computes.
-        modules: paths of the modules that they are of.
+        modules: paths of the modules of these nodes.
     """
 
     kernel: str
@@ -125,7 +124,7 @@ class MeasuredKernel:
 
 @dataclass(frozen=True)
 class MeasuredEvents:
-    """Events of one name in a compiled graph that are not joined to a kernel: how many, and their seconds together."""
+    """Events of one name in a compiled graph that are not joined to a kernel: their number and total seconds."""
 
     name: str
     count: int
@@ -134,14 +133,14 @@ class MeasuredEvents:
 
 @dataclass(frozen=True)
 class MeasuredRegion:
-    """Calls of what one compile made, with the graph and the code around it; the backward is outside.
+    """Calls of one compile's code, the graph and the code around it, without the backward.
 
     Attributes:
         id: compile id in the trace.
-        calls: how often it ran.
-        seconds: wall time of them on the host, together.
-        launches: how much it launched on the device.
-        device_seconds: of that, together; ``None`` where the trace does not say it of each launch.
+        calls: number of calls.
+        seconds: total wall time of these calls on the host.
+        launches: number of launches on the device.
+        device_seconds: total time of these launches; ``None`` if the trace lacks it for some launches.
     """
 
     id: str
@@ -153,18 +152,18 @@ class MeasuredRegion:
 
 @dataclass(frozen=True)
 class MeasuredGraph:
-    """The runs of one compiled graph that a trace holds.
+    """The runs of one compiled graph in a trace.
 
     Attributes:
-        id: compile id in the trace; ``""`` where the trace does not say it.
-        phase: ``forward``, ``backward`` or ``inference``; ``""`` where the trace does not say it.
-        compilation: compile id in the record; ``""`` where none is joined.
-        calls: how often it ran.
-        seconds: wall time of them on the host, together.
-        kernels: in the order of the code.
-        unmatched_events: what else ran in it, by name.
-        missing: what could not be joined, and why.
-        launches: how often something was launched on the device in it, all calls together.
+        id: compile id in the trace; ``""`` if the trace lacks it.
+        phase: ``forward``, ``backward`` or ``inference``; ``""`` if the trace lacks it.
+        compilation: compile id in the record; ``""`` if none is joined.
+        calls: number of runs.
+        seconds: total wall time of these runs on the host.
+        kernels: kernels in code order.
+        unmatched_events: other events in it, by name.
+        missing: kernels that could not be joined, and why.
+        launches: number of launches on the device over all runs.
     """
 
     id: str
@@ -184,16 +183,16 @@ class Profile:
     launch.
 
     Attributes:
-        source: name of the file; of a clock, how it measures.
-        device: torch's name of the device whose kernels the trace holds (``cuda``), ``cpu`` where it holds none.
-        graphs: each compiled graph that ran, in the order of its first run.
-        missing: what of the record has no times, and why.
-        regions: compiled regions, in the order of the first call.
-        kernels: all that ran on the device, by name, what took most first.
-        operators: operators that no other operator called, with their seconds on the host, what took most first; of a
-            clock, those of eager PyTorch.
-        calls: of a clock, how many calls of the function were timed; 0 for a trace.
-        seconds: wall time of these calls, together.
+        source: name of the file; for a clock, how it measures.
+        device: torch's name of the device whose kernels are in the trace (``cuda``), ``cpu`` if there are none.
+        graphs: each compiled graph that ran, in order of its first run.
+        missing: parts of the record without times, and why.
+        regions: compiled regions, in order of the first call.
+        kernels: all kernels that ran on the device, by name, longest first.
+        operators: outermost operators with their seconds on the host, longest first; for a clock, those of eager
+            PyTorch.
+        calls: for a clock, the number of timed calls of the function; 0 for a trace.
+        seconds: total wall time of these calls.
     """
 
     source: str

@@ -1,5 +1,5 @@
-"""Places where compiled code ends and Python runs: graph breaks, functions that were skipped, recompiles; and code that
-ran eagerly though Dynamo was not asked about it in that call, or leaves its like to Python always."""
+"""Places where compiled code ends and Python runs: graph breaks, skipped functions, recompiles; and code that ran
+eagerly without being evaluated by Dynamo."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from .graph import Frame
 
 BREAK = "graph break"
-"""Kind of an ``Ending``: Dynamo met what it cannot trace."""
+"""Kind of an ``Ending``: Dynamo cannot trace the code."""
 
 LIMIT = "recompile limit"
-"""Kind of an ``Ending``: the function was compiled so often that Dynamo gave it up."""
+"""Kind of an ``Ending``: the function reached its recompile limit."""
 
 NOT_TRACED = "not traced"
-"""Kind of an ``Ending``: Dynamo does not look at such functions, or failed on it."""
+"""Kind of an ``Ending``: Dynamo does not trace such functions, or failed on this one."""
 
 WHOLE = "function"
 REST = "rest of a function"
 NEVER_RAN = "never ran"
-"""These and ``LIMIT`` are what ``Skip.kind`` can be."""
+"""Values of ``Skip.kind``, besides ``LIMIT``."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Ending:
     Attributes:
         kind: ``return``, ``graph break``, ``recompile limit`` or ``not traced``.
         reason: the compiler's own message.
-        frames: the stack of the program at that place, callers first: the last one is the line itself.
-        hint: what the compiler advises.
-        link: the compiler's own page about it, ``""`` where it has none.
-        branch: the line that branches on the number that a tensor held there; None where no such line is known.
+        frames: the program's stack at that place, callers first: the last frame is the line itself.
+        hint: the compiler's advice.
+        link: the compiler's own page about it, ``""`` if there is none.
+        branch: the line that branches on the value of a tensor there; None if no such line is known.
     """
 
     kind: str
@@ -48,15 +48,15 @@ class Skip:
     """A part of the program that was not compiled: Python ran it, operator by operator.
 
     Attributes:
-        kind: ``function``: all of it, every time from then on. ``rest of a function``: what follows the end of a
-            graph. ``recompile limit``: each call that fits none of the variants. ``never ran``: a
-            coroutine or a generator that was made, and whose body nothing ran, compiled or not.
-        function, file, line: of which function.
-        cause: why; a ``graph break`` is among ``Capture.breaks`` too.
+        kind: ``function``: all of it, in every later call. ``rest of a function``: the code after the end of a
+            graph. ``recompile limit``: each call that matches no variant. ``never ran``: a coroutine or a generator
+            that was created but whose body never ran, compiled or not.
+        function, file, line: the function.
+        cause: the reason; a ``graph break`` is also in ``Capture.breaks``.
         lines: the lines that run eagerly if Python reaches them, as ranges (first and last, from 1).
-        consequence: what became of the function for it, in the compiler's words where those say more than ``kind``.
-        compilation: id of the compilation that it is the rest of; ``""`` where there is none.
-        count: how often Dynamo gave it up. Calls after that are not seen by Dynamo, and not counted.
+        consequence: the effect on the function in the compiler's words, if those say more than ``kind``.
+        compilation: id of the compilation that ended before it; ``""`` if there is none.
+        count: how often Dynamo skipped it. Dynamo does not see later calls, so these are not counted.
     """
 
     kind: str
@@ -72,13 +72,13 @@ class Skip:
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """One of several calls of one capture, and what became of it.
+    """One of several calls of one capture, with its compilations and skipped functions.
 
     Attributes:
         inputs: a line for each argument (``x: float32[3] cpu``).
-        compiled: ids of the compilations that were made in it.
-        executed: ids of the compilations whose graphs it ran, in order; without any, no compiled graph ran.
-        skipped: functions that Dynamo gave up in it, each with what was given up (``f: recompile limit``).
+        compiled: ids of the compilations made in it.
+        executed: ids of the compilations whose graphs it ran, in order; empty if no compiled graph ran.
+        skipped: functions that Dynamo skipped in it, each with the kind of skip (``f: recompile limit``).
     """
 
     inputs: tuple[str, ...] = ()
@@ -89,10 +89,10 @@ class CapturedCall:
 
 @dataclass(frozen=True)
 class Recompile:
-    """One time that a function was compiled again, as torch counts: one, however many guards failed.
+    """One recompile of a function, counted once however many guards failed, as torch does.
 
     Attributes:
-        id: the compilation that was made.
+        id: the new compilation.
         function: its function.
         guards: the guard that failed in each of the older variants, with the variant's compile id.
     """
@@ -112,28 +112,26 @@ KINDS = (STANCE, EAGER_CALL, TORCH_MODULE, SKIPPED_BEFORE)
 
 @dataclass(frozen=True)
 class EagerFrame:
-    """A function that ran without compiled code, or may have, though no frame evaluation says so.
+    """A function that ran without compiled code, or may have, without a frame evaluation.
 
     Attributes:
         kind: ``stance``: the program told torch not to compile (``torch.compiler.set_stance``).
-            ``inside an eager call``: its call ran eagerly, most often since the graph broke inside of it, and
-            Dynamo was not asked about
-            it in that call: what ``torch.utils.checkpoint`` calls outside of a graph was seen to run so, and the rest
-            is not certain. ``torch module``: a module of ``torch.nn`` that a wrapper (DDP)
-            calls; Dynamo leaves those to Python where no function of the program calls them.
-            ``skipped before the watch``: Dynamo left it to Python before the watch, and is not asked again.
-        cause: what kept Dynamo from it, with the line and what to try.
-        function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
+            ``inside an eager call``: its caller ran eagerly, mostly after a graph break inside the call, and Dynamo
+            did not evaluate it in that call: this was observed for functions that ``torch.utils.checkpoint`` calls
+            outside a graph; for others it is not certain. ``torch module``: a module of ``torch.nn`` called by a
+            wrapper (DDP); Dynamo leaves these to Python if no function of the program calls them.
+            ``skipped before the watch``: Dynamo skipped it before the watch, and does not evaluate it again.
+        cause: the reason why Dynamo did not evaluate it, with the line and advice.
+        function, file, line: the function and its first line; ``""`` and 0 if it is not written in Python.
         code_lines: the lines that have code.
-        eager_lines: the lines that run eagerly, if Python reaches them. None where it is not certain
-            that any did.
-        caller: the line of the program that called it, of the first time.
-        count: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
-            of what a checkpoint calls in turn just the first time was looked at, and of what was left before only the
-            calls of what ``torch.compile`` gave back are seen.
-        certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no variant;
-            inside of a call it is so as far as is known: nothing says that Dynamo was off, but that it was not asked;
-            of a module that was left before, torch's function around it may have run a variant that another one made.
+        eager_lines: the lines that run eagerly if Python reaches them; empty if none certainly did.
+        caller: the line of the program that first called it.
+        count: number of such calls; 0 if not known: Dynamo is not asked about each call, of the functions that a
+            checkpoint calls only the first call was observed, and of those skipped before only calls of the result of
+            ``torch.compile``.
+        certain: whether each of these calls ran eagerly. If not: under a stance, those did that matched no variant;
+            inside a call, Dynamo was not seen to evaluate them, but it was not seen to be off either; for a module
+            skipped before, torch's wrapper may have run a variant compiled for another module.
     """
 
     kind: str

@@ -1,8 +1,7 @@
-"""The record: what one capture saw, as frozen plain data.
+"""The record: the observations of one capture, as frozen plain data.
 
-Everything to the right of ``capture`` in the flow of data (measures, views) reads this and nothing else. No
-torch is needed to open, measure or draw a record. What users hold is a ``results.Capture``: a record with its
-measures and views at hand.
+Measures and views read a record and nothing else. No torch is needed to open, measure or draw it. Users get a
+``results.Capture``: a record with its measures and views as methods.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .memory_curve import MemoryCurveRecord
 from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable, reason_for
 
 SCHEMA_VERSION = 3
-"""Version of the JSON form. A record with another number is refused: fields were renamed in version 2."""
+"""Version of the JSON form. Records with another version are refused, since fields were renamed."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,9 @@ class Failure:
     """The error that ended a capture.
 
     Attributes:
-        stage: the stage it happened in; ``run``: the program raised it while it ran.
-        frames: the stack of the program there, callers first, as far as it is known.
-        hint, link: what the compiler advises, and its page about it.
+        stage: the stage in which it occurred; ``run``: the program raised it while it ran.
+        frames: the program's stack, callers first, as far as known.
+        hint, link: the compiler's advice, and its page about the error.
     """
 
     stage: str
@@ -52,7 +51,7 @@ class Failure:
 
 
 THREADS = "threads"
-"""The setting ``torch.get_num_threads()``, by which code for a CPU is chosen."""
+"""The setting ``torch.get_num_threads()``, on which code for a CPU depends."""
 
 SETTINGS = (
     "float32 matmul precision",
@@ -67,11 +66,11 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Environment:
-    """Environment of a capture. ``triton`` is ``""`` without it; ``target`` is the device that the code is for.
+    """Environment of a capture. ``triton`` is ``""`` without Triton; ``target`` is the device of the code.
 
-    ``settings`` are torch's global ones when the function was called, each a name of ``SETTINGS`` and its value; one
-    that is not there is not known. After them what was set in torch's configurations otherwise than torch has it, by
-    its whole name (``"torch._inductor.config.split_reductions"``).
+    ``settings`` are torch's global settings when the function was called, each a name of ``SETTINGS`` and its value; a
+    setting that is absent is not known. Then follow torch's configs that differ from their defaults, by full name
+    (``"torch._inductor.config.split_reductions"``).
     """
 
     compile_lens: str
@@ -100,7 +99,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The same function compiled with less: ``step`` is one of ``ABLATIONS``, ``settings`` how it was had."""
+    """The same function compiled with fewer steps: ``step`` is one of ``ABLATIONS``, ``settings`` achieve it."""
 
     step: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -109,36 +108,36 @@ class Ablation:
 
 
 ABLATIONS = ("nothing inlined or fused", "inlined", "fused")
-"""Steps of an ablation, from least to most; ``"fused"`` is what ``torch.compile`` does."""
+"""Steps of an ablation, from least to most; ``"fused"`` is plain ``torch.compile``."""
 
 
 @dataclass(frozen=True, repr=False)
 class Record:
-    """Everything that one call of ``capture`` saw.
+    """All observations of one call of ``capture``.
 
     Attributes:
         function: name of the captured callable.
-        inputs: a line for each argument (``x: float32[1000] cpu``), of the first call.
-        calls: each call with what was compiled in it and what it ran, where ``capture`` was given several.
-        sources: text of every function of the user's that was seen.
+        inputs: a line for each argument (``x: float32[1000] cpu``) of the first call.
+        calls: the calls with their compilations, if ``capture`` was given several.
+        sources: text of every observed function of the user.
         nothing_compiled: why nothing was compiled, ``""`` if something was.
-        failure: the error that ended the capture, if one did.
-        notes: things that a reader should know (a warning of the compiler, a stage order).
+        failure: the error that ended the capture, if any.
+        notes: remarks for the reader (a warning of the compiler, a stage order).
         ablations: the steps that ``ablate`` ran, from least to most.
-        benchmark: what ``benchmark`` measured.
-        profile: times that torch's profiler measured, joined from a trace.
+        benchmark: measurements of ``benchmark``.
+        profile: times from torch's profiler, joined from a trace.
         budget_curve: memory by ``activation_memory_budget``; ``None`` until ``memory_curve`` was called.
-        skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
-            ``breaks``, all of it was.
-        not_observed: the claims (``record.claims``) that are not known, or only in part, each with the reason: torch
-            lacks what we observe, or the record is of graphs alone, which the named backend was handed.
-        target: the device model that stood for the device; ``None``: the code is for what is in the machine.
+        skipped: parts of the program that were not compiled, and why. If there are none and ``breaks`` is empty,
+            everything was compiled.
+        not_observed: the claims (``record.claims``) that are not or only partly known, each with the reason: torch
+            lacks an observation point, or the record only has the graphs handed to the named backend.
+        target: the model of the absent device; ``None``: the code is for a device of the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
-        environment: where it was made, an ``Environment``.
-        options: what was asked for, an ``Options``.
+        environment: versions and device, an ``Environment``.
+        options: options of the call, an ``Options``.
         compilations: a ``Compilation`` for each Dynamo compile, with ``graphs`` and ``code`` by stage, and more.
         timings: wall time of each part, a ``Timing``.
-        created: when, in UTC.
+        created: time of creation, in UTC.
         schema_version: version of the JSON form.
     """
 
@@ -160,13 +159,13 @@ class Record:
     not_observed: tuple[Missing, ...] = ()
     calls: tuple[CapturedCall, ...] = ()
     profile: Profile | None = None
-    # Not hashed: it comes after the capture was made.
+    # Not hashed: it is added after the capture was made.
     budget_curve: MemoryCurveRecord | None = field(default=None, hash=False)
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
     def lacks(self, *claims: str) -> str:
-        """Return why one of these claims (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+        """Return why one of these claims (``record.claims``) is not or only partly known; ``""`` if all are known."""
         return next(filter(None, (reason_for(self.not_observed, claim) for claim in claims)), "")
 
     @property
@@ -178,7 +177,7 @@ class Record:
     def code(self) -> dict[str, str]:
         """Text of the generated modules by phase; with several compilations the keys read ``"0/0 forward"``.
 
-        One that is not there raises ``StageMissing`` with the reason.
+        An absent one raises ``StageMissing`` with the reason.
         """
         many = sum(1 for c in self.compilations if c.code) > 1
         texts = {
@@ -194,14 +193,14 @@ class Record:
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """Every stage that could not be seen; with several compilations the stage reads ``"0/0 joint"``."""
+        """Every stage that could not be observed; with several compilations the stage reads ``"0/0 joint"``."""
         if len(self.compilations) == 1:
             return self.compilations[0].missing
         return tuple(Missing(f"{c.id} {m.stage}", m.reason) for c in self.compilations for m in c.missing)
 
     @property
     def not_applicable(self) -> tuple[NotApplicable, ...]:
-        """Every stage that there is not, named as in ``missing``: that is no defect."""
+        """Every stage that the function does not have, named as in ``missing``; this is no defect."""
         if len(self.compilations) == 1:
             return self.compilations[0].not_applicable
         return tuple(
@@ -210,7 +209,7 @@ class Record:
 
     @property
     def breaks(self) -> tuple[Ending, ...]:
-        """The graph breaks: those that a graph ended in, then those for which a function was ``skipped``."""
+        """The graph breaks: those that ended a graph, then those that caused a function to be ``skipped``."""
         endings = [c.ending for c in self.compilations if c.ending is not None]
         endings += [s.cause for s in self.skipped if not (s.kind == REST and s.compilation)]
         return tuple(e for e in endings if e.kind == BREAK)
@@ -222,14 +221,14 @@ class Record:
 
     @property
     def recompiles(self) -> tuple[Recompile, ...]:
-        """The times that a function was compiled again, each with the guards that failed."""
+        """The recompiles, each with the guards that failed."""
         return tuple(
             Recompile(c.id, c.function, c.recompile_reasons) for c in self.compilations if c.recompile_reasons
         )
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """Every pair of loops that the scheduler considered for fusion, in order, and what became of it."""
+        """Every pair of loops that the scheduler considered for fusion, in order, with the outcome."""
         return tuple(d for c in self.compilations for _, of_phase in c.decisions for d in of_phase)
 
     @property

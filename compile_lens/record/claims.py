@@ -1,4 +1,4 @@
-"""Claims of a record that rest on what torch let us observe. Without it, such a claim is unknown, or at least."""
+"""Claims of a record that depend on torch's observation points. Without one, its claim is unknown or a lower bound."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ AHEAD = "graphs that no call requested"
 RETAINED = "graphs for a later capture"
 CALLS = "calls of compiled functions"
 CHECKPOINTS = "what checkpoint calls outside of a graph"
-"""Claims about a watched program; it shares ``BREAKS``, ``RECOMPILES`` and ``GUARDS``."""
+"""Claims about a watched program, which also has ``BREAKS``, ``RECOMPILES`` and ``GUARDS``."""
 
 PRE_GRAD, JOINT, POST_GRAD, LOOPS, GROUPS, CODE = (
     "pre_grad", "joint", "post_grad", "loops", "groups", "code",
 )  # fmt: skip
 STAGES = (PRE_GRAD, JOINT, POST_GRAD, LOOPS, GROUPS, CODE)
-"""Stages that rest on one hook: without it, each is ``Missing``."""
+"""Stages that depend on a single hook: without it, the stage is ``Missing``."""

@@ -1,8 +1,8 @@
-"""The JSON form of the record. Plain data in, plain data out: opening a record runs no code.
+"""The JSON form of records. Plain data in, plain data out: opening a record runs no code.
 
-Every dataclass is an object with its fields by name; fields that hold their default are left out. Where a
-field may hold one of several classes, the object says which under ``"is"``. Fields that this version does
-not know are counted and reported in ``Capture.unknown_fields``, never silently dropped.
+Every dataclass is an object with its fields by name; fields with default values are left out. If a field allows several
+classes, the object names its class under ``"is"``. Fields that this version does not know are counted and reported in
+``Capture.unknown_fields``, never silently dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _R = TypeVar("_R", bound="Record | ProgramRecord")
 
 FORMAT = "compile_lens capture"
 PROGRAM = "compile_lens program"
-"""Type that the JSON of a program's record names."""
+"""Value of ``format`` in the JSON of a program's record."""
 
 _NAMES = {
     name: found
@@ -75,8 +75,8 @@ def _classes(names: Mapping[str, Any]) -> dict[str, Any]:
 _CLASSES = _classes(_NAMES)
 
 
-def _meet(cls: type) -> None:
-    """Know the classes of a program's record too, where it is one: a capture has none of them."""
+def _register_program_classes(cls: type) -> None:
+    """Register the classes of a program's record if ``cls`` is one; a capture needs none of them."""
     if not issubclass(cls, Record) and "ProgramRecord" not in _CLASSES:
         from . import collectives, logged_code, program, remedies
 
@@ -86,8 +86,8 @@ def _meet(cls: type) -> None:
 
 
 def to_json(record: Record | ProgramRecord) -> str:
-    """The JSON text of a capture or of a program. The same record gives the same text."""
-    _meet(type(record))
+    """Return the JSON text of a capture or a program. The same record gives the same text."""
+    _register_program_classes(type(record))
     body = {"format": _format(type(record)), **_encode(record), "schema_version": record.schema_version}
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
@@ -97,8 +97,8 @@ def _format(cls: type) -> str:
 
 
 def from_json(text: str, cls: type[_R]) -> _R:
-    """The record in a JSON text, as a ``cls``. Raises ``RecordError``, with the place, if it is not one."""
-    _meet(cls)
+    """Return the record in a JSON text as a ``cls``; raise ``RecordError``, with the place, if it is invalid."""
+    _register_program_classes(cls)
     format, what = _format(cls), _format(cls).rpartition(" ")[2]
     try:
         raw = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
@@ -106,8 +106,8 @@ def from_json(text: str, cls: type[_R]) -> _R:
         raise RecordError(
             f"this is not a record: it is not JSON ({error}); save one with {what}.save('x.json')"
         ) from None
-    if is_deeper(raw, DEEPEST):
-        raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
+    if is_deeper(raw, MAX_DEPTH):
+        raise RecordError(f"the record is nested too deeply to be one of ours: over {MAX_DEPTH} levels")
     if not isinstance(raw, dict) or raw.get("format") != format:
         raise RecordError(
             f"this JSON is not a record: it lacks \"format\": {format!r}; save one with {what}.save('x.json')"
@@ -131,15 +131,15 @@ def from_json(text: str, cls: type[_R]) -> _R:
     body = {k: v for k, v in raw.items() if k != "format"}
     try:
         record: _R = _object(cls, body, what, unknown)
-    except RecursionError:  # the caller's own stack left too little room
+    except RecursionError:  # the caller's own stack is too deep
         raise RecordError("the record is nested too deeply to be opened from here") from None
     unknown_fields = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
     return dataclasses.replace(record, unknown_fields=unknown_fields)
 
 
-DEEPEST = 150
-"""Levels of lists and objects in a record. A body in a body takes three. Measures and views walk them by recursion,
-which is safe because nothing deeper is opened: Python's own limit is 1,000 calls."""
+MAX_DEPTH = 150
+"""Most levels of lists and objects in a record; a nested subgraph takes three. Measures and views can recurse safely,
+because nothing deeper is opened: Python's own limit is 1,000 calls."""
 
 
 def _encode(value: Any) -> Any:
@@ -152,7 +152,7 @@ def _encode(value: Any) -> Any:
             item = getattr(value, name)
             if name != "unknown_fields" and (
                 default is dataclasses.MISSING
-                or name in _stated(cls)
+                or name in _always_written(cls)
                 or item != default
                 or type(item) is not type(default)
                 or (type(item) is float and repr(item) != repr(default))  # -0.0 equals 0.0
@@ -163,7 +163,7 @@ def _encode(value: Any) -> Any:
 
 
 _TAGGED = {"Ref", "Literal", "Graph", "Code", "Missing", "NotApplicable"}
-"""Classes that stand beside others in one field, so that their objects must say what they are."""
+"""Classes that share a field with others, so that their objects must name their class."""
 
 
 @functools.cache
@@ -176,7 +176,7 @@ def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((f.name, f.default) for f in dataclasses.fields(cls))
 
 
-_STATED = {
+_ALWAYS_WRITTEN = {
     "Record": ("inputs", "sources", "compilations", "skipped", "not_observed"),
     "Compilation": ("stages", "guards", "ending", "recompile_reasons", "decisions", "lowered", "memory"),
     "Code": ("kernels",),
@@ -184,13 +184,14 @@ _STATED = {
     "ProgramFrame": ("evaluations",),
     "FrameEvaluation": ("graphs", "breaks"),
 }
-"""Fields that are written also where they are empty: that there is nothing is a claim, and a file without the field
-does not make it."""
+"""Fields that are written even if empty: emptiness is a claim, which a file without the field does not make."""
 
 
 @functools.cache
-def _stated(cls: Any) -> tuple[str, ...]:
-    return next((_STATED[base.__name__] for base in cls.__mro__ if base.__name__ in _STATED), ())
+def _always_written(cls: Any) -> tuple[str, ...]:
+    return next(
+        (_ALWAYS_WRITTEN[base.__name__] for base in cls.__mro__ if base.__name__ in _ALWAYS_WRITTEN), ()
+    )
 
 
 @functools.cache
@@ -199,11 +200,11 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 _Place = Any
-"""Position of a value in the record: ``"capture"``, or a position and what follows it. It becomes a text when it is
-printed."""
+"""Position of a value in the record: ``"capture"``, or a pair of a position and the next key or index; formatted only
+when printed."""
 
 _Reader = Callable[[Any, _Place, "Counter[str]"], Any]
-"""Makes the value of a field of what stands for it in the JSON; counts unknown fields. Raises ``RecordError``."""
+"""Function that reads a field's value from JSON and counts unknown fields; it raises ``RecordError``."""
 
 
 def _text(place: _Place) -> str:
@@ -226,12 +227,12 @@ def _required(cls: Any) -> tuple[str, ...]:
     required = (
         f.name for f in dataclasses.fields(cls) if f.default is missing and f.default_factory is missing
     )
-    return (*required, *_stated(cls))
+    return (*required, *_always_written(cls))
 
 
 def _object(cls: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
     if not isinstance(raw, dict):
-        raise RecordError(f"{_text(place)} should be an object, it is {_say(raw)}: the record is corrupt")
+        raise RecordError(f"{_text(place)} should be an object, it is {_shown(raw)}: the record is corrupt")
     readers = _readers(cls)
     known = {}
     for key, item in raw.items():
@@ -246,18 +247,18 @@ def _object(cls: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
         if name not in known:
             raise RecordError(f"{_text(place)} lacks {name!r}: the record is corrupt")
     for name in _NOT_NEGATIVE.get(cls.__name__, ()):
-        held = known.get(name)
-        if any(type(n) is int and n < 0 for n in (held if isinstance(held, tuple) else (held,))):
+        value = known.get(name)
+        if any(type(n) is int and n < 0 for n in (value if isinstance(value, tuple) else (value,))):
             raise RecordError(
-                f"{_text(place)}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
+                f"{_text(place)}.{name} cannot be negative, it is {_shown(raw[name])}: the record is corrupt"
             )
     keys = (
         [stage.key for stage in known["stages"]]
         if cls.__name__ == "Compilation" and "stages" in known
         else []
     )
-    if again := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
-        raise RecordError(f"{_text(place)}.stages has {_say(again)} twice: the record is corrupt")
+    if duplicate := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
+        raise RecordError(f"{_text(place)}.stages has {_shown(duplicate)} twice: the record is corrupt")
     return cls(**known)
 
 
@@ -266,13 +267,13 @@ _NOT_NEGATIVE = {
     "EagerOp": ("count", "nbytes", "copied"),
     "Kernel": ("launches",),
 }
-"""Sizes and counts that measures add up and views draw to scale."""
+"""Sizes and counts that must not be negative, since measures sum them and views draw them to scale."""
 
 
 def _reader(hint: Any) -> _Reader:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Union and _graph.Ref in args:
-        # Known by a member: ``Value`` holds itself, and typing gives it in unequal forms, unrolled or not.
+        # Identified by a member: ``Value`` is recursive, and typing resolves it to unequal forms.
         return _value
     if origin is tuple:
         return _list_reader(args[0]) if len(args) == 2 and args[1] is Ellipsis else _tuple_reader(args)
@@ -288,12 +289,12 @@ def _plain(hint: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
         return float(raw)
     if type(raw) is hint:
         return _bounded(raw, place)
-    raise RecordError(f"{_text(place)} should be {hint.__name__}, it is {_say(raw)}: the record is corrupt")
+    raise RecordError(f"{_text(place)} should be {hint.__name__}, it is {_shown(raw)}: the record is corrupt")
 
 
 def _is_list(raw: Any, place: _Place) -> list[Any]:
     if not isinstance(raw, list):
-        raise RecordError(f"{_text(place)} should be a list, it is {_say(raw)}: the record is corrupt")
+        raise RecordError(f"{_text(place)} should be a list, it is {_shown(raw)}: the record is corrupt")
     return raw
 
 
@@ -339,7 +340,7 @@ def _union_reader(args: tuple[Any, ...]) -> _Reader:
             for name, reader in options:
                 if not named or name == named[0]:
                     return reader(raw, place, unknown)
-        raise RecordError(f"{_text(place)} cannot hold {_say(raw)}: the record is corrupt")
+        raise RecordError(f"{_text(place)} cannot hold {_shown(raw)}: the record is corrupt")
 
     return read
 
@@ -350,15 +351,15 @@ def _value(raw: Any, place: _Place, unknown: Counter[str]) -> Any:
     if isinstance(raw, dict):
         cls = _CLASSES.get(str(raw.get("is")))
         if cls not in (_graph.Ref, _graph.Literal):
-            raise RecordError(f"{_text(place)} cannot hold {_say(raw)}: the record is corrupt")
+            raise RecordError(f"{_text(place)} cannot hold {_shown(raw)}: the record is corrupt")
         return _object(cls, raw, place, unknown)
     return raw
 
 
 def _bounded(raw: Any, place: _Place) -> Any:
-    """A value of a field. No size, count or line of a record needs more than 64 bits."""
+    """Return a plain value; raise ``RecordError`` for an integer of more than 64 bits, which no record needs."""
     if type(raw) is int and abs(raw) >= 2**64:
-        raise RecordError(f"{_text(place)} cannot be as large as {_say(raw)}: the record is corrupt")
+        raise RecordError(f"{_text(place)} cannot be as large as {_shown(raw)}: the record is corrupt")
     return raw
 
 
@@ -367,13 +368,13 @@ def _no_constant(text: str) -> None:
 
 
 def _finite(text: str) -> float:
-    """A float of the text; one that overflows could not be written again."""
+    """Return the float of a text; raise ``ValueError`` on overflow, since it could not be written again."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is beyond the range of a float")
     return number
 
 
-def _say(raw: Any) -> str:
+def _shown(raw: Any) -> str:
     text = json.dumps(raw)
     return text if len(text) <= 60 else text[:57] + "..."

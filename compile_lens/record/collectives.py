@@ -1,4 +1,4 @@
-"""Collectives that a program calls, inside of graphs and outside."""
+"""Collectives that a program calls, inside and outside graphs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Collective:
 
     Attributes:
         name: torch's name (``all_reduce``).
-        arguments: the reduction (``sum``), or the process from which or to which it goes (``from 0``).
-        inputs: the tensors that this process gives (``float32[4, s0]``).
-        bytes: of those tensors, counted from their sizes; ``None`` where a size is not known.
-        line: the line of the program that calls it; ``None`` where no line did.
-        group: the ranks of its group, in the group's order; ``()`` where that is not known.
-        group_number: which of the groups with these ranks it is, in the order in which they were made.
+        arguments: the reduction (``sum``), or the source or destination rank (``from 0``).
+        inputs: the input tensors of this process (``float32[4, s0]``).
+        bytes: bytes of these tensors, from their sizes; ``None`` if a size is not known.
+        line: the line of the program that calls it; ``None`` if there is none.
+        group: the ranks of its group, in the group's order; ``()`` if not known.
+        group_number: number of its group among those with these ranks, in order of creation.
     """
 
     name: str
@@ -33,26 +33,25 @@ class Collective:
 
 
 NEW_GROUP = "new_group"
-"""Name of the collective by which a group is made."""
+"""Name of the collective that creates a group."""
 LOCAL_GROUP = "new_group with use_local_synchronization"
-"""Name of the call for which the members of a new group wait, and no others."""
+"""Name of the call that creates a group and for which only the members wait."""
 
 
 @dataclass(frozen=True)
 class IssuedCollective:
-    """A collective or a message that a process issued, be it from Python, a compiled graph or torch's C++.
+    """A collective or a message that a process issued from Python, a compiled graph or torch's C++.
 
     Attributes:
         collective: the call.
-        agreed: the tensors that all processes of the group must give alike: of one that gathers a list, its outputs.
-        sent: how many elements go to each process of the group, in its order, where each can get another number.
-        received: how many elements come from each, likewise.
-        peer: the process to which a message goes, or from which it comes; ``None`` of a collective, and of a message
-            from any process.
-        tag: of a message.
-        waits: whether the process waited for it before it went on; ``None`` where that is not known. If it waited
-            later, ``IssuedCollectives.waits`` has when.
-        sized_by_values: whether its sizes follow from values that other collectives returned.
+        agreed: the tensors that must be alike on all processes of the group; for a gather into a list, the outputs.
+        sent: number of elements sent to each process of the group, in its order, if these may differ.
+        received: number of elements received from each, in the same order.
+        peer: source or destination rank of a message; ``None`` for a collective, and for a message from any rank.
+        tag: tag of a message.
+        waits: whether the process waited for it before going on; ``None`` if not known. A later wait is in
+            ``IssuedCollectives.waits``.
+        sized_by_values: whether its sizes depend on values returned by other collectives.
     """
 
     collective: Collective
@@ -67,8 +66,8 @@ class IssuedCollective:
 
 @dataclass(frozen=True)
 class EarlierCollectives:
-    """Collectives of a group that were issued before they were observed: how many as the group counts them, ``None``
-    where it does not."""
+    """Collectives of a group that were issued before observation began: ``count`` is the group's own counter, ``None``
+    if it has none."""
 
     group: tuple[int, ...]
     group_number: int
@@ -77,15 +76,15 @@ class EarlierCollectives:
 
 @dataclass(frozen=True)
 class IssuedCollectives:
-    """The collectives and messages that a process issued, in order, graphs at each of their calls.
+    """The collectives and messages that a process issued, in order; those of graphs once for each call.
 
     Attributes:
-        distinct: each different one, once.
-        order: the numbers of those, in the order in which they were issued.
-        earlier: the groups that issued some before that were not observed.
-        groups_before: how many groups all processes made before.
-        waits: waits for earlier calls, in order: how many calls were issued before the wait, and the position of the
-            call for which the process waited.
+        distinct: the distinct ones.
+        order: their indices in issue order.
+        earlier: groups that issued collectives before observation began.
+        groups_before: number of groups that all processes created before.
+        waits: waits for earlier calls, in order, as pairs: the number of calls issued before the wait, and the position
+            of the call that it waits for.
     """
 
     distinct: tuple[IssuedCollective, ...] = ()
@@ -109,7 +108,7 @@ class IssuedCollectives:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Gradients that DDP reduces together: how many bytes, and of how many parameters."""
+    """Gradients that DDP reduces together: their bytes and the number of parameters."""
 
     bytes: int
     parameters: int

@@ -1,4 +1,4 @@
-"""One function compiled for several targets: the kernels of every Python line, and why they differ. Needs no torch."""
+"""One function compiled for several targets: the kernels of each Python line, and why they differ. No torch needed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ KINDS = {
     "fusion": "fusion",
     "unexplained": "not explained",
 }
-"""Every kind of difference, in the order of the compiler, in a few words."""
+"""Kinds of differences in compiler order, each with a short title."""
 
 UNEXPLAINED = "Not explained by what was seen."
-"""The sentence of a difference that no fact of the records accounts for."""
+"""Sentence of a difference that no fact of the records explains."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,11 +29,11 @@ class Column:
     """One target of a comparison: its capture, or why there is none.
 
     Attributes:
-        target: the target as it was asked for (``"h100"``).
-        capture: what was captured for it; after a failure the part that was seen, if there is one.
+        target: the requested target (``"h100"``).
+        capture: the capture for it; after a failure the observed part, if any.
         failure: why the capture failed, ``""`` if it did not.
-        features: what Inductor's backend for that device can generate beyond loops (``"SCAN"``, ``"SORT"``), by
-            torch's own names; ``None`` where that could not be read.
+        features: features of Inductor's backend for that device (``"SCAN"``, ``"SORT"``), by torch's own names;
+            ``None`` if they could not be read.
     """
 
     target: str
@@ -52,10 +52,10 @@ class Use:
     Attributes:
         compilation: compile id (``"0/0"``).
         name: the kernel's name; ``language`` and ``kind`` as in ``Kernel``.
-        called: of a library call the function that is called, ``""`` for generated kernels.
+        called: function of a library call, ``""`` for generated kernels.
         launches: how often one call of the compiled function launches it.
         nodes: ATen nodes of ``"<phase>.post_grad"`` of this row that it computes.
-        lines: other Python lines that it computes as well (``"model.py:7"``).
+        lines: other Python lines that it also computes (``"model.py:7"``).
     """
 
     compilation: str
@@ -85,8 +85,8 @@ class Cell:
 class Row:
     """One Python line in one phase, with a cell for each target that has code.
 
-    ``file`` is ``""`` for operators that no Python line is known for. ``alike`` says whether every target made the
-    same kernels of it: as many, for the same lines, by the same library calls, with as many separate loops in each.
+    ``file`` is ``""`` for operators without a known Python line. ``alike`` is True if the kernels of all targets agree:
+    in number, lines, library calls and the number of separate loops.
     """
 
     phase: str
@@ -98,13 +98,13 @@ class Row:
 
     @property
     def place(self) -> str:
-        """``"model.py:7"``, without the folder."""
+        """The line as ``"model.py:7"``, without the folder."""
         return place(self.file, self.line)
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that the record of a target shows; ``target`` is ``""`` for what holds for all."""
+    """A fact from the record of a target; ``target`` is ``""`` for a fact about all."""
 
     target: str
     text: str
@@ -119,10 +119,10 @@ class TargetDifference:
 
     Attributes:
         kind: a key of ``KINDS``.
-        phase: ``forward``, ``backward`` or ``inference``; ``""`` where it concerns the whole.
+        phase: ``forward``, ``backward`` or ``inference``; ``""`` if it concerns the whole.
         places: the Python lines that it concerns (``"model.py:7"``).
-        sentence: what differs, in a plain sentence.
-        facts: what the records show for it.
+        sentence: the difference in a plain sentence.
+        facts: evidence from the records.
     """
 
     kind: str
@@ -138,8 +138,8 @@ class ComparisonRecord:
 
     Attributes:
         function: name of the compared callable.
-        columns: one for each target, in the order in which they were asked for.
-        rows: one for each phase and Python line, in the order of the program.
+        columns: one for each target, in the requested order.
+        rows: one for each phase and Python line, in program order.
         differences: where the targets differ, and why, by phase and line.
     """
 
@@ -150,16 +150,16 @@ class ComparisonRecord:
 
     @property
     def captures(self) -> Mapping[str, Record]:
-        """The captures by target, of the targets that did not fail."""
+        """Captures by target, for the targets that did not fail."""
         return {c.target: c.capture for c in self.columns if c.capture is not None and not c.failure}
 
     @property
     def failures(self) -> dict[str, str]:
-        """The reason why a target has no code, by target."""
+        """Reasons why targets have no code, by target."""
         return {c.target: c.failure for c in self.columns if c.failure}
 
 
 def place(file: str, line: int) -> str:
-    """A line as ``name.py:7``, without its folder."""
+    """Return a line as ``name.py:7``, without its folder."""
     name = file.replace("\\", "/").rpartition("/")[2] or file
     return f"{name}:{line}" if file else "no Python line"

@@ -1,4 +1,4 @@
-"""One compile: the stages that a function passed through, and what was seen on the way."""
+"""One compile: the stages that a function passed through, and the observations on the way."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Stage = Union[Graph, Code, Missing, NotApplicable]  # noqa: UP007
 
 @dataclass(frozen=True)
 class Guard:
-    """One condition under which the compiled code may be used again.
+    """One condition for reusing the compiled code.
 
     Attributes:
-        text: what is checked, as torch writes it; ``kind`` where torch has no text of it. Of a tensor: its class,
-            dispatch keys, type, device, whether it needs a gradient, sizes and strides (``None``: any).
-        source: the value that it is about, ``L['x']`` for a local; ``""``: none.
+        text: the check as torch writes it; ``kind`` if torch has no text. For a tensor: its class, dispatch keys,
+            type, device, whether it needs a gradient, sizes and strides (``None``: any).
+        source: the checked value, ``L['x']`` for a local; ``""``: none.
         kind: torch's name of the check.
     """
 
@@ -46,16 +46,16 @@ class Guard:
 
 @dataclass(frozen=True)
 class DynamicDim:
-    """A size, or a number of the program's, that was compiled as a symbol: the form is for others than the one seen.
+    """A size, or a number of the program, that was compiled as a symbol: the variant also serves other values.
 
     Attributes:
-        source: what it is, as torch names it (``L['x'].size(0)``, ``L['scale']``).
-        symbol: of torch's.
-        hint: the whole number that was seen; ``None`` where that is not known.
-        value: the number of the program's that was seen, where it is none of those, as Python writes it (``3.0``);
-            ``""`` of all else, and of what was written before it was kept.
-        constraints: what the guards of the form ask of it, in the program's words (``2 <= x.size(0) <= 1024``);
-            ``None`` where that is not known.
+        source: torch's name for it (``L['x'].size(0)``, ``L['scale']``).
+        symbol: torch's symbol.
+        hint: the observed integer; ``None`` if not known.
+        value: the observed number of the program if it is no integer, as Python writes it (``3.0``); else ``""``, and
+            ``""`` in older records.
+        constraints: conditions of the variant's guards on it, in the program's words (``2 <= x.size(0) <= 1024``);
+            ``None`` if not known.
     """
 
     source: str
@@ -66,20 +66,20 @@ class DynamicDim:
 
     @property
     def is_dimension(self) -> bool:
-        """True for a size or a stride of a tensor, False for a number of the program's."""
+        """True for a size or a stride of a tensor, False for a number of the program."""
         return ".size(" in self.source or ".stride(" in self.source
 
     @property
     def observed(self) -> str:
-        """The size or number that was seen, as Python writes it; ``""`` where that is not known."""
+        """The observed size or number, as Python writes it; ``""`` if not known."""
         return self.value if self.hint is None else str(self.hint)
 
 
 @dataclass(frozen=True)
 class EagerOp:
-    """An operator that eager PyTorch would dispatch for a phase, how often, and bytes it reads and writes.
+    """An operator that eager PyTorch would dispatch for a phase, its count, and the bytes it reads and writes.
 
-    Of these bytes ``copied`` only move a tensor into a new one, in which a part is then replaced or added to.
+    ``copied`` of these bytes copy a tensor in which a part is then overwritten or added to.
     """
 
     phase: str
@@ -90,7 +90,7 @@ class EagerOp:
 
 
 class Stages(Mapping[str, Graph]):
-    """The graphs of a compilation by stage key, in order. A stage that is missing raises with its reason."""
+    """The graphs of a compilation by stage key, in order. A missing stage raises ``StageMissing`` with its reason."""
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
         self._graphs = {s.key: s for s in stages if isinstance(s, Graph)}
@@ -117,13 +117,13 @@ class Stages(Mapping[str, Graph]):
 class Compilation:
     """One Dynamo compile: id ``"0/0"``; ``"0/1"`` is a recompile, ``"1/0"`` another frame.
 
-    Frames are numbered from 0 in each capture. ``eager`` is ``None`` when the eager operators could not be
-    counted; ``eager_note`` says why, or what else to know of the count. ``decisions`` are those of the scheduler, by
-    phase; a phase that is not there was not overheard. ``lowered`` says what lowering made of each ATen node,
-    ``passes`` what Inductor's passes changed in the graphs, ``memory`` which buffers the generated code holds,
-    ``partition`` what the forward keeps for the backward, ``autotuning`` what ``max-autotune`` would time on a device
-    that was not there, ``cuda_graphs`` which parts torch would record as CUDA graphs. ``parameters`` has the names of
-    parameters for arguments that a decorator hands on: ``L['args'][1]``, ``w``.
+    Frames are numbered from 0 in each capture. ``eager`` is ``None`` if the eager operators could not be counted;
+    ``eager_note`` gives the reason, or a caveat on the count. ``decisions`` are the scheduler's, by phase; an absent
+    phase was not observed. ``lowered`` has the result of lowering each ATen node, ``passes`` the changes by Inductor's
+    passes, ``memory`` the buffers of the generated code, ``partition`` the tensors that the forward saves for the
+    backward, ``autotuning`` the candidates that ``max-autotune`` would time on an absent device, ``cuda_graphs`` the
+    parts that torch would record as CUDA graphs. ``parameters`` has the parameter names of arguments that a decorator
+    passes on: ``L['args'][1]``, ``w``.
     """
 
     id: str
@@ -153,23 +153,23 @@ class Compilation:
 
     @property
     def code(self) -> dict[str, Code]:
-        """Generated modules by phase. One that is not there raises ``StageMissing`` with the reason."""
+        """Generated modules by phase. An absent one raises ``StageMissing`` with the reason."""
         absent = {s.stage.removesuffix(".code"): s for s in self.stages if isinstance(s, AbsentStage)}
         return CodeByPhase({s.phase: s for s in self.stages if isinstance(s, Code)}, absent)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """The stages that could not be seen."""
+        """The stages that could not be observed."""
         return tuple(s for s in self.stages if isinstance(s, Missing))
 
     @property
     def not_applicable(self) -> tuple[NotApplicable, ...]:
-        """The stages that the function does not have, or that were not asked for: none of them is missing."""
+        """The stages that the function does not have, or that were not requested; these do not count as missing."""
         return tuple(s for s in self.stages if isinstance(s, NotApplicable))
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The phases of which at least one stage was seen."""
+        """The phases with at least one observed stage."""
         seen = {s.phase for s in self.stages if not isinstance(s, AbsentStage)}
         seen |= {s.stage for s in self.stages if isinstance(s, Graph)}
         return tuple(p for p in PHASES if p in seen)

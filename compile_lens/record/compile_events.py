@@ -1,4 +1,4 @@
-"""Parts of compiling with their times, from the events in which torch tells their beginnings and ends."""
+"""Parts of a compile with their times, from torch's begin and end events."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from typing import Any
 from .program import CompileEvent
 
 Event = tuple[str, str, float, int, str, tuple[tuple[str, str], ...]]
-"""Event of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, and torch's details."""
+"""Event of a part of a compile: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, and torch's details."""
 
-_TOLD = {
+_KEPT_DETAILS = {
     "fn_name", "is_backward", "is_forward", "cache_state", "cache_status", "cache_status_detailed",
     "cache_bypass_reason", "cache_bypass_exception_type", "cache_bypass_hard_exception", "key", "time_taken_ns",
     "num_restarts", "fail_type", "recompile_reason",
 }  # fmt: skip
-"""Details of an event that are kept; the others are torch's own telemetry."""
-_ROOM = 200
+"""Details of an event that are recorded; the others are torch's own telemetry."""
+_MAX_CHARACTERS = 200
 
 
 def event_details(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the details of an event that are kept."""
-    return tuple((k, str(v)[:_ROOM]) for k, v in facts.items() if k in _TOLD and v is not None)
+    """Return the details of an event to record."""
+    return tuple(
+        (k, str(v)[:_MAX_CHARACTERS]) for k, v in facts.items() if k in _KEPT_DETAILS and v is not None
+    )
 
 
 def paired_events(events: Iterable[Event], began: float) -> tuple[CompileEvent, ...]:
-    """Beginnings and ends put together, in the order of the beginnings; one that did not end is left out.
+    """Pair begin and end events, in order of the beginnings; parts that did not end are left out.
 
-    ``began`` is when the watch did, in microseconds of torch's clock.
+    ``began`` is the start of the watch, in microseconds of torch's clock.
     """
     open_: dict[int, list[tuple[int, Event]]] = {}
     threads: dict[int, int] = {}
@@ -65,8 +67,8 @@ def _event(
     facts = dict(event_details)
     backward = facts.pop("is_backward", "")
     facts.pop("is_forward", "")
-    visit = int(facts.pop("visit", "-1"))
+    evaluation = int(facts.pop("visit", "-1"))
     phase = {"True": "backward", "False": "forward"}.get(backward, "")
     return CompileEvent(
-        name, round(start, 1), round(duration, 1), thread, id, phase, tuple(facts.items()), depth, visit
+        name, round(start, 1), round(duration, 1), thread, id, phase, tuple(facts.items()), depth, evaluation
     )

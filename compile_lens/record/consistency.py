@@ -1,7 +1,7 @@
-"""What a record says in two places, compared: an item that another part of it rests on is there.
+"""Consistency check of a record: each item that one part refers to exists in the other.
 
-A file whose lists were emptied reads as "there was none", which is a claim. A record of ours is consistent, so that one
-that is not was changed or damaged. A change that is consistent cannot be seen.
+A file with emptied lists would claim that "there was none". Records are written consistently, so an inconsistent one
+was changed or damaged. A consistent change cannot be detected.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ _DEFINITION = re.compile(r"^(\w+) = async_compile\.", re.MULTILINE)
 
 
 _RESUMED = "torch_dynamo_resume_in_"
-"""In Dynamo's names of functions that go on after a graph break."""
+"""Prefix of Dynamo's names of resume functions, which go on after a graph break."""
 
 
 def check(record: Record | ProgramRecord) -> None:
-    """Raise ``RecordError`` if a part of a record says what another part of it denies."""
-    denied = next(_of_capture(record) if isinstance(record, Record) else _of_program(record), "")
-    if denied:  # names in it are the file's: none may steer a terminal, and each can be encoded
-        denied = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in denied)
-        raise RecordError(f"{denied}: the record was changed or is damaged; record it again")
+    """Raise ``RecordError`` if two parts of a record contradict each other."""
+    contradiction = next(_of_capture(record) if isinstance(record, Record) else _of_program(record), "")
+    if (
+        contradiction
+    ):  # it has names from the file: escape terminal controls and characters that cannot be encoded
+        contradiction = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in contradiction
+        )
+        raise RecordError(f"{contradiction}: the record was changed or is damaged; record it again")
 
 
 def _of_capture(record: Record) -> Iterator[str]:
@@ -43,9 +47,9 @@ def _of_capture(record: Record) -> Iterator[str]:
     for skip in record.skipped:
         if skip.compilation and skip.compilation not in ids:
             yield f"skipped names compilation {skip.compilation}, which is not in compilations"
-        begun = ids.get(skip.compilation) if skip.kind == REST else None
-        if begun is not None and begun.ending is None and not record.lacks(claims.BREAKS):
-            yield f"skipped has the rest of compilation {begun.id}, whose ending is null"
+        compilation = ids.get(skip.compilation) if skip.kind == REST else None
+        if compilation is not None and compilation.ending is None and not record.lacks(claims.BREAKS):
+            yield f"skipped has the rest of compilation {compilation.id}, whose ending is null"
     for call in record.calls:
         for id in (*call.compiled, *call.executed):
             if id not in ids:
@@ -79,7 +83,7 @@ def _of_compilation(record: Record, one: Compilation) -> Iterator[str]:
 
 
 def _of_program(record: ProgramRecord) -> Iterator[str]:
-    if record.log:  # which may begin late, and leave out anything
+    if record.log:  # a log may begin late and leave out anything
         return
     numbers = {graph.number for graph in record.graphs}
     if not record.lacks(claims.GRAPHS):

@@ -1,4 +1,4 @@
-"""Parts of a graph that torch would record as CUDA graphs, and its reasons against the others."""
+"""Parts of a graph that torch would record as CUDA graphs, and its reasons for leaving out the others."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ REASONS = {
     "dynamic shape ops": "its sizes change, and cudagraph_skip_dynamic_graphs is set",
     "too few kernels": "it has fewer kernels than cudagraph_min_partition_size",
 }
-"""Meaning of torch's reasons; any other reason is shown in torch's own words."""
+"""Torch's reasons in plain words; any other reason is shown in torch's own words."""
 
 
 @dataclass(frozen=True)
 class GraphPartition:
-    """Kernels that stand in a row and are recorded together, or not at all.
+    """Consecutive kernels that are recorded together, or not at all.
 
     Attributes:
         recorded: whether torch would record it, as far as the compiler decides that.
-        groups: names of the nodes of ``"<phase>.groups"``, in the order in which they run.
-        reasons: of those that cannot be recorded, why, in torch's words.
+        groups: names of the nodes of ``"<phase>.groups"``, in run order.
+        reasons: groups that cannot be recorded, with torch's reasons.
     """
 
     recorded: bool
@@ -40,9 +40,9 @@ class MutatedInput:
     """An input that the graph writes into.
 
     Attributes:
-        name: of the input in ``"<phase>.post_grad"``.
-        node: of the node there that writes; ``""`` where that is not known.
-        static: torch takes its address to stay the same (a parameter, a buffer), so that it is no hindrance.
+        name: name of the input in ``"<phase>.post_grad"``.
+        node: name of the node there that writes; ``""`` if not known.
+        static: whether torch assumes a fixed address (a parameter, a buffer), so that the write is no obstacle.
     """
 
     name: str
@@ -56,15 +56,15 @@ class CudaGraphs:
 
     Attributes:
         phase: ``forward``, ``backward`` or ``inference``.
-        enabled: it was compiled with CUDA graphs on; else the compiler's questions were asked of the code as it is.
-        graph_partition: ``torch._inductor.config.graph_partition``: what cannot be recorded stands between parts that
-            are. Without it, one such operation keeps all of the graph from it.
-        partitions: in the order in which they run; empty where ``skip_reason``.
-        skip_reason: why none of it is recorded, in torch's words; ``""`` where some may be.
-        node: the node of ``"<phase>.post_grad"`` that ``skip_reason`` is about; ``""`` where it is about none.
-        mutated_inputs: inputs that it writes into: with one that is not static torch records nothing, unless that
-            tensor is itself of an earlier CUDA graph, which is known when it runs.
-        unknown_reason: why the parts could not be asked for; ``""`` where they were.
+        enabled: whether it was compiled with CUDA graphs on; if not, the compiler's checks were run on the code as is.
+        graph_partition: ``torch._inductor.config.graph_partition``: operations that cannot be recorded run between
+            recorded parts. Without it, one such operation prevents recording the whole graph.
+        partitions: the parts in run order; empty if there is a ``skip_reason``.
+        skip_reason: why no part is recorded, in torch's words; ``""`` if some may be.
+        node: the node of ``"<phase>.post_grad"`` named by ``skip_reason``; ``""`` if there is none.
+        mutated_inputs: inputs that it writes into: if one is not static, torch records nothing, unless that tensor
+            belongs to an earlier CUDA graph, which is only known at run time.
+        unknown_reason: why the parts could not be determined; ``""`` if they were.
     """
 
     phase: str
@@ -84,10 +84,10 @@ class ProgramCudaGraphs:
     Attributes:
         graph: its number in the program.
         id: its compile id.
-        device: the name of the GPU that it was lowered for.
-        result: what the compiler answered; of a graph that could not be lowered for it ``result.unknown`` says why.
-        may_differ: what may be otherwise where the program runs on that GPU, a sentence each.
-        lines: the lines of the program that each group came from, and each node that ``result`` names of itself.
+        device: the GPU for which it was lowered.
+        result: the compiler's result; if the graph could not be lowered, ``result.unknown_reason`` says why.
+        may_differ: sentences on what may differ on the real GPU.
+        lines: the program's lines of each group, and of each node that ``result`` names itself.
     """
 
     graph: int

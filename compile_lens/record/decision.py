@@ -1,8 +1,8 @@
-"""A decision of Inductor's scheduler: may two of its nodes become one? And its reasons, in plain words.
+"""Decisions of Inductor's scheduler whether to fuse two nodes, with reasons in plain words.
 
-Inductor fuses in rounds. In each it proposes pairs of nodes that touch a common buffer, refuses those that
-must not or need not be fused, ranks the rest, and fuses the best first. A node that it has fused is proposed
-again in the next round. *Lowering's inlining* comes before all this and is not fusion.
+Inductor fuses in rounds. In each it proposes pairs of nodes that share a buffer, refuses those that must not or need
+not be fused, ranks the rest, and fuses the best first. A fused node is proposed again in the next round. *Inlining*
+during lowering comes before all this and is not fusion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Reason:
     """Reason why a pair was not fused, for a learner: a sentence, and a remedy to try.
 
-    A remedy stands here only if a test applies it to a case and sees the effect.
+    Only remedies whose effect a test shows are listed.
     """
 
     sentence: str
@@ -119,10 +119,10 @@ REASONS: dict[str, Reason] = {
     "unsaid": Reason("Inductor refused it without giving a reason."),
     "other": Reason("Inductor refused it, in words that this version does not know."),
 }
-"""Every kind of reason, with its sentence."""
+"""Kinds of reasons, each with its sentence and remedy."""
 
 CUSTOM_REMEDY = "Write the custom operator with ordinary PyTorch operators, which Inductor can fuse."
-"""Remedy where a custom operator of the user keeps two nodes apart."""
+"""Remedy if a custom operator of the user prevents fusion."""
 
 
 THROUGH_OTHERS = "They are in one kernel, since a third was fused with both."
@@ -130,25 +130,25 @@ THROUGH_OTHERS = "They are in one kernel, since a third was fused with both."
 
 @dataclass(frozen=True)
 class Decision:
-    """One pair of scheduler nodes that Inductor considered, and what became of it.
+    """One pair of scheduler nodes that Inductor considered, with the outcome.
 
     Attributes:
         phase: the graph that was being compiled.
-        a, b: the two nodes, each as the names of its loops in ``"<phase>.loops"``; ``a`` runs first where
-            one needs the other.
+        a, b: the two nodes, each as the names of its loops in ``"<phase>.loops"``; ``a`` runs first if one needs the
+            other.
         fused: whether the two ended up in one node, as this pair or with others.
         round: the round of fusion, from 1, in which the pair was last considered.
-        reason: why this pair was not fused, a key of ``REASONS``; ``""`` where it was, and where it was allowed
-            and others had brought the two together before.
-        torch_message: Inductor's own words, ``""`` where it gave none.
-        evidence: the figures that the reason rests on (ranges, limits, buffers), read from the two nodes.
+        reason: why this pair was not fused, a key of ``REASONS``; ``""`` if it was fused, or was allowed after others
+            had already joined the two.
+        torch_message: Inductor's own words, ``""`` if it gave none.
+        evidence: the figures behind the reason (ranges, limits, buffers), read from the two nodes.
         where: the place in torch that refused (``torch/_inductor/scheduler.py:7492 in _can_fuse``).
-        shared_bytes: bytes of the elements that both touch, as Inductor counts them; ``None`` where the pair was
-            decided before it counted.
-        score: what Inductor ranked the pair by, most important first: template, same kind, shared bytes
+        shared_bytes: bytes of the elements that both access, as Inductor counts them; ``None`` if the pair was
+            decided before the count.
+        score: Inductor's ranking of the pair, most important first: template, same kind, shared bytes
             (for torch 2.13 and later also bytes of buffers read by both), nearness; empty if not ranked.
         through_others: whether they are in one node although this pair was not fused: a third node was fused
-            with both. ``reason`` and the rest then tell of the pair by itself.
+            with both. ``reason`` and the other fields then describe the pair alone.
     """
 
     phase: str
@@ -179,8 +179,8 @@ class Decision:
 
     @property
     def remedy(self) -> str:
-        """Remedy that might fuse them, ``""`` where none is known. It depends on the reason alone: ``capture.why``
-        looks at the two nodes, and offers it where it helps."""
+        """Remedy that might fuse them, ``""`` if none is known. It depends on the reason alone; ``capture.why`` also
+        checks whether it applies to the two nodes."""
         reason = REASONS.get(self.reason)
         return "" if self.fused or reason is None else reason.remedy
 

@@ -1,7 +1,7 @@
-"""Methods whose work a room above does: a graph drawn, times in words, a capture checked.
+"""Methods implemented in a higher room: drawing a graph, describing times, checking a capture.
 
-Data come up through the rooms, and so imports go down. Where something that users hold from a lower room can be
-asked for what a higher one makes, the package's face says which place makes it, and it is loaded when it is asked for.
+Imports only go from higher rooms to lower ones. If a class of a lower room has a method that a higher room implements,
+``compile_lens/__init__.py`` registers the implementation here, and it is imported when the method is called.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 PLACES: dict[str, str] = {}
-"""For ``"Class.method"`` the place that makes it, as ``"module:name"`` of this package."""
+"""Implementation of ``"Class.method"``, as ``"module:name"`` of this package."""
 
 
 def delegate(method: str) -> Any:
-    """The function at the place of ``"Class.method"``, imported now."""
+    """Import and return the implementation of ``"Class.method"``."""
     import importlib
 
     module, _, name = PLACES[method].partition(":")

@@ -1,4 +1,4 @@
-"""A device that need not be in the machine: its figures, each with its source, and what was captured for it."""
+"""A possibly absent device: its figures, each with its source, and the circumstances of a capture for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .graph import Frame
 
 @dataclass(frozen=True)
 class DeviceProperty:
-    """One property of a device, under the name that PyTorch gives it, and where its maker says so."""
+    """One property of a device, under PyTorch's name, and the vendor's source for it."""
 
     name: str
     value: int | float | str
@@ -18,19 +18,19 @@ class DeviceProperty:
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """A device as its maker describes it.
+    """A device as its vendor describes it.
 
     Attributes:
-        name: what it is called as a target (``"h100"``).
+        name: its name as a target (``"h100"``).
         title: its usual name.
-        device: PyTorch's type of it (``cuda``, ``mps``, ``cpu``).
-        arch: what code is generated for (``sm_90``); of a CPU its vector instructions (``avx512``).
-        torch_names: the names that PyTorch gives it, exactly: an RTX 4090 Laptop GPU is no RTX 4090.
-        properties: what Inductor and Triton ask of it.
-        bandwidth: bytes per second of its memory; 0 where unknown.
+        device: PyTorch's device type (``cuda``, ``mps``, ``cpu``).
+        arch: the architecture of generated code (``sm_90``); for a CPU its vector instructions (``avx512``).
+        torch_names: PyTorch's exact names: an RTX 4090 Laptop GPU is no RTX 4090.
+        properties: properties that Inductor and Triton query.
+        bandwidth: bytes per second of its memory; 0 if unknown.
         flops: operations per second, by type.
-        source: where its maker says how fast it is.
-        flops_note: why there is no figure of operations, if there is none.
+        source: the vendor's source of these speeds.
+        flops_note: why ``flops`` is empty, if it is.
     """
 
     name: str
@@ -45,27 +45,26 @@ class DeviceModel:
     flops_note: str = ""
 
     def figure(self, name: str) -> int | float | str | None:
-        """The value of a property, ``None`` if the model has none."""
+        """Return the value of a property, ``None`` if the model has none."""
         return next((f.value for f in self.properties if f.name == name), None)
 
 
 @dataclass(frozen=True)
 class DeviceQuery:
-    """Place where the program did not get the device's answer, because something stood in for the device.
+    """Place where the program may behave differently than on the device, because the device was absent.
 
     Attributes:
-        query: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
-            or the method of a scaler that was off, or the operator that could not run here, or of which one of several
-            was chosen, or the program's own Triton kernel that could not, or the name of what could not be sent to the
-            child process.
-        answer: what it was answered, as Python text; what became of the region or the call; why the operator or the
-            kernel could not run; what was chosen, and when the device chooses otherwise.
+        query: a query by untraced Python (``"Tensor.is_cuda"``), an autocast region that was entered, a method of a
+            scaler that was off, an operator that could not run here or had several implementations, the program's own
+            Triton kernel that could not run, or a name that could not be transferred to the child process.
+        answer: the answer as Python text; what happened to the region or the call; why the operator or the kernel could
+            not run; the implementation that was chosen, and when the device chooses another.
         frame: the Python line.
-        count: how often.
-        kind: ``"queried"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
-            another), ``"zeros"``, which the operator gave in place of values, ``"not run"``, for a kernel of the
-            program's own that Triton's interpreter cannot run (what it writes is as it was before), or
-            ``"not transferred"``, for what the child has as importing its module makes it, or has nothing of.
+        count: number of occurrences.
+        kind: ``"queried"``, ``"entered"``, ``"called"``, ``"chosen"`` (one implementation of several, where the device
+            may choose another), ``"zeros"`` (the operator returned zeros instead of values), ``"not run"`` (Triton's
+            interpreter cannot run a kernel of the program, so its outputs are unchanged), or ``"not transferred"``
+            (the child has the state from importing the module, or nothing).
     """
 
     query: str
@@ -80,16 +79,15 @@ class Target:
     """Circumstances of a capture for another device.
 
     Attributes:
-        requested: the target as it was asked for (``"h100"``, ``"cuda:sm_80"``).
-        model: the device model that answered for the device.
-        transfer: where the capture ran, and how the function and its inputs came there.
-        may_differ: what may be otherwise on the real device, a sentence each.
-        queries: where the program did not get what the device would have given.
-        tracing: how the program was traced (``"as on the device"``); ``""`` for vector instructions, where the CPU is
-            the device.
-        resident_bytes: bytes of the tensors that the function and its arguments hold, on the device: parameters and
-            buffers of modules, gradients that are there, an optimizer's state, inputs. ``None`` where it was not
-            looked.
+        requested: the requested target (``"h100"``, ``"cuda:sm_80"``).
+        model: the device model that answered queries for the device.
+        transfer: where the capture ran, and how the function and its inputs were transferred.
+        may_differ: sentences on what may differ on the real device.
+        queries: places where the program did not get the device's answer.
+        tracing: how the program was traced (``"as on the device"``); ``""`` for a target of vector instructions, where
+            the CPU is the device.
+        resident_bytes: bytes on the device of the tensors reachable from the function and its arguments: parameters
+            and buffers of modules, existing gradients, an optimizer's state, inputs. ``None`` if not determined.
     """
 
     requested: str

@@ -1,4 +1,4 @@
-"""The difference between two captures: the causes, and the changes at each level."""
+"""Difference between two captures: the causes, and the changes at each level."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ LEVELS = {
     "code": "lines of code that compute the same",
     "guards": "conditions under which the code is reused",
 }
-"""The levels, causes before effects, with a title for each."""
+"""Levels of changes, causes before effects, each with a title."""
 
 FIGURES = (
     "graphs", "graph_breaks", "recompiles", "launches", "groups", "extern", "bytes", "peak", "saved",
 )  # fmt: skip
-"""Names of the counts and bytes of a whole capture that are compared."""
+"""Names of the compared counts and bytes of a whole capture."""
 
 EFFECTS = ("kernels", "memory", "figures", "saved", "code")
-"""Levels that follow from something: where one of them is the first that differs, the records do not hold the cause."""
+"""Levels that are effects: if one of them is the first that differs, the cause is not in the records."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs.
+    """One difference.
 
     Attributes:
         level: a key of ``LEVELS``.
         kind: ``added`` (only the second has it), ``removed`` (only the first has it) or ``changed``.
         text: the difference, as a sentence without a full stop.
-        lines: the Python lines that it is of, as ``model.py:12: y = x.sort()``; of the first capture where it was
-            removed, else of the second.
+        lines: its Python lines, as ``model.py:12: y = x.sort()``; those of the first capture if it was removed, else of
+            the second.
         facts: evidence from the records: reasons, in the compiler's words; for ``code`` the lines that differ.
-        name: of ``figures`` the name of the figure, else ``""``.
-        before, after: of ``figures`` its two values, ``None`` where it is not known or is no single number;
-            ``basis`` says whether they are measured or modelled.
-        follows: it may be only the consequence of another change of its level, or of an earlier one.
+        name: for ``figures`` the name of the figure, else ``""``.
+        before, after: for ``figures`` its two values, ``None`` if not known or not a single number; ``basis`` says
+            whether they are measured or modelled.
+        follows: whether it may be just a consequence of another change of its level, or of an earlier one.
     """
 
     level: str
@@ -77,12 +77,12 @@ class DifferenceRecord:
     """The difference between two captures, as plain data.
 
     Attributes:
-        a, b: the function, target and torch of each, in a line.
-        causes: the changes that the rest follows from, as far as the records show: those of ``settings``, and of
-            the first level below it at which anything differs.
-        changes: everything that differs, by level.
+        a, b: one line for each: function, target and torch version.
+        causes: the changes that explain the others, as far as the records show: those of ``settings``, and of
+            the first level below it with a difference.
+        changes: all differences, by level.
         unknown: stages and settings that could not be compared, and why.
-        captures: the two themselves, which ``to_dict`` leaves out.
+        captures: the two captures, which ``to_dict`` leaves out.
     """
 
     a: str
@@ -93,27 +93,27 @@ class DifferenceRecord:
     captures: tuple[Record, ...] = ()
 
     def at(self, level: str) -> tuple[Change, ...]:
-        """The changes of one level. Raises ``KeyError`` for a level that there is not."""
+        """Return the changes of one level; raise ``KeyError`` for an unknown level."""
         if level not in LEVELS:
             raise KeyError(f"no level {level!r}; there are {', '.join(LEVELS)}")
         return tuple(change for change in self.changes if change.level == level)
 
     @property
     def unexplained(self) -> bool:
-        """True if the records do not hold the cause of the first level that differs."""
+        """True if the cause of the first level that differs is not in the records."""
         return any(cause.level in EFFECTS for cause in self.causes[:1])
 
     @property
     def figures(self) -> dict[str, tuple[int | None, int | None]]:
-        """The figures that differ, each before and after; asked for another it raises ``KeyError`` with their names."""
+        """The figures that differ, each before and after; another name raises ``KeyError`` with the valid ones."""
         return _Figures({change.name: (change.before, change.after) for change in self.at("figures")})
 
     def __bool__(self) -> bool:
-        """True if anything differs."""
+        """Return True if anything differs."""
         return bool(self.changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data."""
+        """Return the difference as plain JSON data."""
         return {
             "a": self.a,
             "b": self.b,

@@ -1,4 +1,4 @@
-"""The cause of a difference between compiled code and eager PyTorch, as plain data."""
+"""Cause of a difference between compiled code and eager PyTorch, as plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DECOMPOSITION, PASS, FUSION, LOWERING = "decomposition", "pass", "fusion", "lowe
 """Kinds of transformations that a compile can leave out one by one."""
 
 OPERATOR = "operator"
-"""Kind of a ``Transformation`` that is the operators of a graph of Dynamo's, compiled while all others run eagerly."""
+"""Kind of a ``Transformation``: operators of a Dynamo graph, compiled while all others run eagerly."""
 
 DYNAMO, AUTOGRAD, PARTITION, MEMORY, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
     "capture by Dynamo",
@@ -45,24 +45,24 @@ CAUSES = {
     "what runs in another order, or in another kernel, rounds differently.",
     NOT_FOUND: "No setting, pass, decomposition, fusion or lowering that was left out makes them agree.",
 }
-"""Kinds of causes, each with its sentence."""
+"""Kinds of causes, each with a sentence."""
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """One transformation of a compile: a decomposition, a pass or pattern, a fusion or a lowering; where no single one
-    decides, the fewest operators of the program that differ when they alone are compiled.
+    """One transformation of a compile: a decomposition, a pass or pattern, a fusion or a lowering; if no single one
+    decides, the smallest set of operators of the program that differ when only they are compiled.
 
     Attributes:
         kind: ``decomposition``, ``pass``, ``fusion``, ``lowering`` or ``operator``.
-        name: the operator, the pass and its pattern, or the two loops, by torch's own names; of several operators the
+        name: the operator, the pass and its pattern, or the two loops, by torch's own names; for several operators the
             first and the last.
-        compile_id: id of the compilation that it is of.
+        compile_id: id of its compilation.
         phase: the graph: ``inference``, ``forward``, ``backward``; ``""`` before the graphs are split.
-        nodes: names of the nodes that it takes: of the ATen graph for a pattern, after the passes for a lowering, of
-            Dynamo's graph for operators.
+        nodes: names of the nodes that it transforms: in the ATen graph for a pattern, after the passes for a lowering,
+            in Dynamo's graph for operators.
         frames: the Python lines of these nodes, each the innermost that is not torch's own.
-        operators: what it is about, as operators: ``aten.softmax.int``.
+        operators: the operators concerned: ``aten.softmax.int``.
         pattern: name of the pattern that matched; ``""`` for a whole pass.
     """
 
@@ -81,11 +81,11 @@ class Attempt:
     """The same call compiled in another way, and its agreement with eager.
 
     Attributes:
-        name: what was changed: ``pattern_matcher=False``, ``backend="aot_eager"``, ``first 3 of 9 passes``.
-        verdict: of the comparison with eager, as ``Verification.verdict``.
+        name: the change: ``pattern_matcher=False``, ``backend="aot_eager"``, ``first 3 of 9 passes``.
+        verdict: result of the comparison with eager, as ``Verification.verdict``.
         difference: the largest difference from an eager value; None if no numbers were compared.
-        to_apply: the code that has it so in a program; ``""`` where torch has no setting for it.
-        reason: why nothing was compared; ``""`` where it was.
+        to_apply: code that applies it in a program; ``""`` if torch has no setting for it.
+        reason: why nothing was compared; ``""`` if values were compared.
     """
 
     name: str
@@ -102,11 +102,11 @@ class RootCause:
 
     Attributes:
         kind: a key of ``CAUSES``.
-        transformation: the one that decides it, found by leaving it out, or the operators that differ when they alone
-            are compiled; None where there is neither.
-        kernels: kernels that compute what it takes.
-        before, after: of a rewrite, the nodes before and after it as text.
-        where: place in torch of the pattern or the pass.
+        transformation: the decisive transformation, found by leaving it out, or the operators that differ when only
+            they are compiled; None if neither was found.
+        kernels: kernels that compute the nodes of the transformation.
+        before, after: for a rewrite, the nodes before and after it as text.
+        where: place of the pattern or the pass in torch.
     """
 
     kind: str
@@ -124,15 +124,15 @@ class RootCause:
 
 @dataclass(frozen=True, repr=False)
 class DivergenceRecord:
-    """The comparison of compiled code with eager PyTorch, the cause where they differ, and the evidence for it.
+    """Comparison of compiled code with eager PyTorch, the cause of a difference, and the evidence for it.
 
     Attributes:
         function: the function that was called.
-        capture: the compilation as it is.
+        capture: the unchanged compilation.
         verification: the comparison of compiled and eager values.
-        cause: the cause; None where the values agree bit for bit or could not be compared.
+        cause: the cause; None if the values agree bit for bit or could not be compared.
         attempts: the compiles that were tried, in order.
-        switch: the narrowest setting that makes the values agree; None where none does.
+        switch: the narrowest setting that makes the values agree; None if none does.
         graphs: values at the kernels of each graph, compared with the graph before Inductor's passes.
         doubt: how the first value that differs contradicts the cause; ``""`` if it does not.
     """
@@ -148,14 +148,14 @@ class DivergenceRecord:
 
     @property
     def first_value(self) -> KernelValue | None:
-        """The first value in program order that is off by more than rounding explains, if the compiled call is as well;
-        None if no value that the kernels store is."""
+        """The first value in program order that is off by more than rounding, if the compiled call is, too; None if no
+        value stored by a kernel is."""
         first = first_value(self.graphs, self.verification)
         return None if first is None else first[1]
 
     @property
     def agrees(self) -> bool | None:
-        """True if compiled values are as good as eager's, False if they are not, None if that is not known."""
+        """True if compiled values are as accurate as eager's, False if not, None if not known."""
         return self.verification.ok
 
     @property
@@ -195,8 +195,8 @@ class DivergenceRecord:
 def first_value(
     graphs: tuple[GraphValues, ...], verification: Verification
 ) -> tuple[GraphValues, KernelValue] | None:
-    """Return the first value in program order that differs, and its graph: of all forwards, then of all backwards from
-    the last graph on. None if the call agrees: then no value is accused."""
+    """Return the first value in program order that differs, and its graph: over all forwards, then over all backwards
+    from the last graph on; None if the call agrees."""
     if verification.verdict != DISAGREES:
         return None
     differing = [

@@ -1,4 +1,4 @@
-"""Torch's sentence about a guard that failed, read: what it is about, what it was compiled for and what it met."""
+"""Parser of torch's sentences on failed guards: the guarded value, its compiled value and its current one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .messages import clip, parse_expression, plain_numbers, plain_source, with_
 from .program import FailedGuard
 
 Now = Callable[[str], str]
-"""Function that returns the current value of an expression, in words; ``""`` where it cannot be read."""
+"""Function that returns the current value of an expression, in words; ``""`` if it cannot be read."""
 
 STATE = "GLOBAL_STATE changed: "
 """Prefix of torch's message that a setting of the process or thread has changed."""
@@ -27,21 +27,21 @@ _HINT = re.compile(r" \(HINT: (?P<hint>(?:(?! \(HINT: ).)*)\)$", re.DOTALL)
 _CLOSURE_HINT = re.compile(r'guard on "[^"]*"[^,\s]*(?:, |$)')
 _TYPE_HINT = re.compile(r"type (?P<type>\S+)$")
 _DUCK = re.compile(r"  # duck sizing added this equality because .*? \(to (?P<hint>.*)\)$", re.DOTALL)
-_OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
-"""torch's words for a guard that no line of the program caused."""
+_ZERO_ONE_COMMENT = "due to 0/1 specialization in the framework"
+"""Torch's comment on a guard that no line of the program caused."""
 _DYNAMO = re.compile(r"(?:.*torch[/\\])?_dynamo[/\\]")
-"""Torch's own files, which it names where it makes a guard for itself."""
+"""Torch's own files, named for guards that it makes for itself."""
 _BOUNDS = re.compile(
     r"(?P<guard>.*?)  # (?P<lower>.*?:\d+ in \S+(?: \(.*?\)\)?)?) and (?P<upper>.*:\d+ in \S+(?: \(.*\))?)$",
     re.DOTALL,
 )
-"""A range whose two ends have each their line."""
+"""A range guard with a line for each of its two ends."""
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
     re.DOTALL,
 )
 _KEYS = re.compile(r"DispatchKeySet\((?P<keys>.*)\)$")
-"""By which of its parts torch calls what a tensor's operators are, from one tensor to the next."""
+"""Dispatch key set of a tensor, which decides its operators' implementations."""
 NORMAL, INFERENCE = "a normal tensor", "one made under torch.inference_mode"
 _TENSOR_TYPE = re.compile(
     r"expected type of '(?P<source>.+)' to be (?:a tensor type|(?P<old><class '.+?'>)),\s*'? ?but found (?P<new>.*)$",
@@ -57,22 +57,22 @@ _BACKENDS = re.compile(
 _MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.+)$")
 _NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.+)$")
 _NO_FUNCTION = re.compile(r"(?:\w+: )?Not a function on (?P<source>.+)\.__\w+__$")
-"""Torch's words where it looks into a Python function and meets another callable."""
+"""Torch's message if a guard expects a Python function and finds another callable."""
 FUNCTION, NO_FUNCTION = "a Python function", "no Python function"
 _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
 _DELETED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 DELETED = "an object that is deleted now"
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
-"""Guard on a name that is looked up at the class, since the object has no such attribute."""
+"""Guard on a name that is looked up on the class because the object has no such attribute."""
 _NO_LINE = re.compile(r"  # \(unknown (?:source|var) .*, please file a bug\)$", re.DOTALL)
-"""The place that torch 2.11 gives a guard on a number of the program."""
+"""Comment of torch 2.11 on a guard on a number of the program, in place of a line."""
 _ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
 
 
 def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
-    """A guard that failed, from torch's sentence about it; ``now`` says what the value of a source is now, ``setting``
-    what one of torch's own is (``grad_mode``)."""
+    """Return a failed guard, parsed from torch's sentence; ``now`` gives the current value of a source, ``setting``
+    that of a torch setting (``grad_mode``)."""
     head = _HEAD.match(text)
     id, rest = (head["id"], head["rest"]) if head else ("", text)
     rest = rest.partition("\nUser stack trace:")[0].strip()
@@ -89,7 +89,7 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
 
 
 def failure_lines(message: str) -> list[str]:
-    """Torch's sentences about guards that failed, of an error that lists them."""
+    """Return torch's sentences on failed guards from an error that lists them."""
     _, _, text_of_guards = message.partition("triggered by the following guard failure(s):\n")
     return [
         text.strip()
@@ -105,35 +105,35 @@ def guarded_object(guard: str) -> str:
 
 
 def compiled_for(condition: str) -> tuple[str, str]:
-    """Return the value that a condition checks, and the words for its bound: ``x.size(0)`` and ``2 to 1024``; ``""``
-    twice where it is about several values, or is no comparison."""
+    """Return the value that a condition checks, and its bound in words: ``x.size(0)`` and ``2 to 1024``; ``""`` twice
+    if it checks several values or is no comparison."""
     about, words, _ = _compared(condition, lambda _: "")
     return (about, words) if words else ("", "")
 
 
 def with_compiled_value(failed: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
-    """A failed guard with what its value was in the older form: ``held`` has it by what the guard is about, and by its
-    sentence of a setting of torch's."""
+    """Return a failed guard with the value that its cache entry was compiled for, from ``held``: by guarded value, or
+    by ``STATE`` and the name of a torch setting."""
     if failed.text.startswith(STATE):
         names, new = failed.text.removeprefix(STATE).split(), failed.new.split(" and ")
         olds = [held.get(STATE + name) or _NEGATED.get(value, "") for name, value in zip(names, new)]
         return dataclasses.replace(failed, old=" and ".join(olds)) if all(olds) else failed
     old = held.get(failed.source, "") if failed.text.startswith(_BY_NAME) else ""
-    return dataclasses.replace(failed, old=old, new=_another(old, failed.new)) if old else failed
+    return dataclasses.replace(failed, old=old, new=_distinguished(old, failed.new)) if old else failed
 
 
 _BY_NAME = ("___check_", "expected type of")
-"""Prefixes of sentences that do not name the object, or the class of tensors, that a cache entry was compiled for."""
+"""Prefixes of sentences without the object, or the class of tensors, that a cache entry was compiled for."""
 _NEGATED = {"True": "False", "False": "True"}
 
 
-def _another(old: str, new: str) -> str:
-    """Two objects of which the same is told are two all the same."""
+def _distinguished(old: str, new: str) -> str:
+    """Return ``new`` with "another" if it has the same words as ``old``: the guard failed, so the objects differ."""
     return f"another {new.removeprefix('a ')}" if new and new == old else new
 
 
 def _hinted(text: str) -> tuple[str, str, str]:
-    """A guard without torch's hint, its advice, and the class that it names."""
+    """Return a guard without torch's hint, the hint's advice, and the class named in it."""
     duck = _DUCK.search(text)
     if duck:
         return text[: duck.start()].strip(), f"to {duck['hint']}", ""
@@ -149,16 +149,16 @@ def _hinted(text: str) -> tuple[str, str, str]:
 
 
 def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
-    """A guard without torch's comment on its line, and the line; of a range that of the end that was passed."""
+    """Return a guard without torch's comment on its line, and the line; for a range that of the violated end."""
     bounds = _BOUNDS.match(text)
     if bounds is not None and (known := _range(parse_expression(bounds["guard"]))) is not None:
         guard = bounds["guard"].strip()
         value = _number(now(known.about))
-        if value is None:  # which end it was is not known
+        if value is None:  # which end was violated is not known
             return guard, None
         low = known.low is not None and value < known.low
         text = f"{guard}  # {bounds['lower' if low else 'upper']}"
-    of_torch = _OWN_ZERO_ONE in text  # the line in it is where the value is first used
+    of_torch = _ZERO_ONE_COMMENT in text  # its line is only the first use of the value
     rest, line = with_place(text)
     return rest, None if of_torch or (line is not None and _DYNAMO.match(line.file)) else line
 
@@ -177,7 +177,7 @@ def _state(text: str, setting: Now) -> tuple[str, str, str]:
     values = [setting(name) for name in names]
     if not all(values):
         return " and ".join(names), "", ""
-    olds = [_NEGATED.get(value, "") for value in values]  # it is another one, so that it was the other
+    olds = [_NEGATED.get(value, "") for value in values]  # the guard failed, so the old value is the opposite
     return " and ".join(names), " and ".join(olds) if all(olds) else "", " and ".join(values)
 
 
@@ -185,14 +185,14 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     tensor = _TENSOR.match(text)
     if tensor:
         old, new = tensor["old"], tensor["new"] or ""
-        if old in ("requires_grad=0", "requires_grad=1"):  # all that torch says of it
+        if old in ("requires_grad=0", "requires_grad=1"):  # torch gives only the expected value
             old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
         old, new = _keys(old, new)
         return plain_source(tensor["source"]) + _part(tensor["what"]), old, new
     of_type = _TENSOR_TYPE.match(text)
     if of_type:
         source = f"type({plain_source(of_type['source'])})"
-        old = of_type["old"]  # torch 2.15 names it
+        old = of_type["old"]  # torch 2.15 names the class
         return source, _class(old) if old else "a tensor's", _class(of_type["new"]) or now(source)
     groups = _DUPLICATES.match(text)
     try:
@@ -202,12 +202,12 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     if not duplicates or not duplicates[0]:
         return None
     *others, last = (plain_source(str(name)) for name in duplicates[0])
-    others_told = ", ".join(others)
-    return last, f"{OTHER}{others_told}", f"{SAME}{others_told}"
+    other_names = ", ".join(others)
+    return last, f"{OTHER}{other_names}", f"{SAME}{other_names}"
 
 
 def _keys(old: str, new: str) -> tuple[str, str]:
-    """Two sets of dispatch keys by what is in one of them alone; others as they are."""
+    """Return two dispatch key sets by their differing keys; other texts unchanged."""
     sets = [_KEYS.match(keys) for keys in (old, new)]
     if not all(sets):
         return old, new
@@ -233,14 +233,14 @@ def _objects(text: str, type_: str, now: Now) -> tuple[str, str, str] | None:
         source, old = f"type({source})", _class(checked["type"] or "") or type_
     else:
         old = ""
-    return source, old, _another(old, now(source))
+    return source, old, _distinguished(old, now(source))
 
 
 def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     backends = _BACKENDS.match(text)
     if backends:
         old, new = (_ADDRESS.sub("", backends[side]) for side in ("old", "new"))
-        return "the backend", old, _another(old, new)
+        return "the backend", old, _distinguished(old, new)
     missing = _MISSING.match(text)
     if missing:
         return plain_source(missing["source"]), THERE, GONE
@@ -257,7 +257,7 @@ def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
         return source, DELETED, now(source) or "another one"
     length = _LENGTH.match(text)
     if length and (value := now(f"len({plain_source(length['source'])})")) != length["old"]:
-        # Of a dict torch says what it met, and not what it asked for.
+        # For a dict torch gives the length it found, not the expected one.
         return f"len({plain_source(length['source'])})", length["old"], value
     return None
 
@@ -289,7 +289,7 @@ def _membership(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Range:
-    """Range of a number: the expression, and its ends."""
+    """Range of a number: the expression and its ends."""
 
     about: str
     low: float | None
@@ -305,7 +305,7 @@ _WORDS: dict[type[ast.cmpop], str] = {
     ast.NotEq: "other than {}",
     ast.IsNot: "other than {}",
 }
-_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt,
     ast.LtE: ast.GtE,
     ast.Gt: ast.Lt,
@@ -314,7 +314,7 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 def _range(tree: ast.expr | None) -> _Range | None:
-    """``2 <= x.size()[0] <= 4``."""
+    """Return the range of a guard such as ``2 <= x.size()[0] <= 4``; ``None`` for another one."""
     if not (isinstance(tree, ast.Compare) and len(tree.ops) == 2):
         return None
     low, high = _literal(tree.left), _literal(tree.comparators[1])
@@ -326,8 +326,8 @@ def _range(tree: ast.expr | None) -> _Range | None:
 
 
 def _compared(guard: str, now: Now) -> tuple[str, str, str]:
-    """Return the subject of a comparison. For one value and a constant it has the old value; for sizes compared with
-    each other, their current values."""
+    """Return the subject of a comparison, its old value and its new one. Sizes that are compared with each other only
+    have current values."""
     tree = parse_expression(guard)
     if (known := _range(tree)) is not None:
         return known.about, known.words, now(known.about)
@@ -335,7 +335,7 @@ def _compared(guard: str, now: Now) -> tuple[str, str, str]:
         return "", "", ""
     op, left, right = type(tree.ops[0]), tree.left, tree.comparators[0]
     if _literal(right) is None and _literal(left) is not None:
-        op, left, right = _TURNED.get(op, op), right, left
+        op, left, right = _MIRRORED.get(op, op), right, left
     about, constant = plain_source(ast.unparse(left)), _literal(right)
     if constant is not None and _literal(left) is None:
         old = constant if op in (ast.Eq, ast.Is) else _WORDS[op].format(constant) if op in _WORDS else ""
@@ -346,19 +346,19 @@ def _compared(guard: str, now: Now) -> tuple[str, str, str]:
         return about, f"{SAME}{other}", f"another one ({value})" if value else "another one"
     if op is ast.IsNot:
         return about, f"{OTHER}{other}", "the same"
-    measured = sorted({*_measured(left), *_measured(right)})  # torch's order of two sides is not its own
-    values = [now(source) for source in measured]
-    if not measured or not all(values):
+    measures = sorted({*_measures(left), *_measures(right)})  # torch's order of the two sides varies
+    values = [now(source) for source in measures]
+    if not measures or not all(values):
         return "", "", ""
-    return ", ".join(measured), "", ", ".join(values)
+    return ", ".join(measures), "", ", ".join(values)
 
 
 _BARE = re.compile(r"torch\.\w+|device\(.*\)|inf|-inf|nan", re.DOTALL)
-"""Constants in torch's notation that Python does not have."""
+"""Constants in torch's notation that are not Python literals."""
 
 
 def _literal(node: ast.expr) -> str | None:
-    """A constant as it is written."""
+    """Return the text of a constant; ``None`` for another expression."""
     text = ast.unparse(node)
     try:
         ast.literal_eval(node)
@@ -367,14 +367,14 @@ def _literal(node: ast.expr) -> str | None:
     return text
 
 
-def _measured(node: ast.expr) -> list[str]:
-    """The sizes, strides and names in an expression, each as large as it can be told."""
+def _measures(node: ast.expr) -> list[str]:
+    """Return the sizes, strides and names in an expression, each as its largest readable part."""
     if isinstance(node, ast.BinOp):
-        return [*_measured(node.left), *_measured(node.right)]
+        return [*_measures(node.left), *_measures(node.right)]
     if isinstance(node, ast.UnaryOp):
-        return _measured(node.operand)
+        return _measures(node.operand)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # ``Max(1, x.size()[0])``
-        return [source for argument in node.args for source in _measured(argument)]
+        return [source for argument in node.args for source in _measures(argument)]
     return [] if _literal(node) is not None else [plain_source(ast.unparse(node))]
 
 
@@ -386,13 +386,13 @@ def _number(text: str) -> float | None:
 
 
 def _class(text: str) -> str:
-    """``<class 'net.Block'>`` as ``net.Block``."""
+    """Return ``net.Block`` for ``<class 'net.Block'>``; ``""`` for another text."""
     match = _CLASS.match(text.strip())
     return match["name"] if match else ""
 
 
 def _part(what: str) -> str:
-    """Return the property of a tensor that torch compared, as one would query it."""
+    """Return the tensor property that torch compared, as a Python suffix: ``.size(0)``, ``.dtype``."""
     at = re.match(r"(?P<what>size|stride) mismatch at index (?P<index>\d+)", what)
     if at:
         return f".{at['what']}({at['index']})"

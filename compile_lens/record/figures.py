@@ -1,7 +1,7 @@
-"""Figures that say how they were had, and what is known of one that is not a single number.
+"""Figures with their basis, and partly known figures that are not single numbers.
 
-How often a loop iterates and which branch a call takes is decided while it runs: a count then is *per iteration*, or
-*one or the other*. A sum of which parts are unknown is *at least* the sum of the others.
+The number of loop iterations and the branch of a choice are only known at run time: such a count is *per iteration*, or
+*one or the other*. A sum with unknown parts is *at least* the sum of the known ones.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ MODELLED = "modelled"
 
 
 class Figure(int):
-    """A whole number that says how it was had: ``basis`` is ``"measured"`` or ``"modelled"``.
+    """An integer with its basis: ``"measured"`` or ``"modelled"``.
 
-    It is an ``int`` in every other way; arithmetic gives plain ints (``add`` keeps the basis).
+    Otherwise it is an ``int``; arithmetic gives plain ints (``add`` keeps the basis).
     """
 
     basis: str
@@ -35,7 +35,7 @@ ONE = Figure(1)
 
 
 def add(figures: Iterable[Figure]) -> Figure:
-    """The sum of figures. It is measured only if every one of them is; the sum of none is a measured 0."""
+    """Return the sum of figures. It is measured only if all of them are; the sum of none is a measured 0."""
     parts = tuple(figures)
     basis = MODELLED if any(p.basis == MODELLED for p in parts) else MEASURED
     return Figure(sum(parts), basis)
@@ -43,13 +43,13 @@ def add(figures: Iterable[Figure]) -> Figure:
 
 @dataclass(frozen=True)
 class Count:
-    """A count of which each call makes ``fixed``, and more by the way that it takes.
+    """A count that is ``fixed`` for each call, plus a part that depends on control flow.
 
     Attributes:
-        iterations: for each loop, what one iteration adds.
-        branches: for each choice, what its two ways add: one of them.
-        correlated: whether some of the choices may be one and the same, as a forward's and its backward's are: then not
-            every combination of them can happen, and only the bounds are sure.
+        iterations: for each loop, the count of one iteration.
+        branches: for each choice, the counts of its two branches, of which a call adds one.
+        correlated: whether some choices may be the same, like those of a forward and its backward: then not every
+            combination is possible, and only the bounds are certain.
     """
 
     fixed: int = 0
@@ -59,12 +59,12 @@ class Count:
 
     @property
     def least(self) -> int:
-        """Number that every call reaches at least: loops without iterations, and the smaller branch of each choice."""
+        """Minimum over all calls: loops without iterations, and the smaller branch of each choice."""
         return self.fixed + sum(min(one.least, two.least) for one, two in self.branches)
 
     @property
     def most(self) -> int | None:
-        """Number that no call exceeds; None where a loop adds to it at each iteration."""
+        """Maximum over all calls; None if a loop adds to it at each iteration."""
         ways = [(one.most, two.most) for one, two in self.branches]
         if self.iterations or any(None in pair for pair in ways):
             return None
@@ -72,12 +72,12 @@ class Count:
 
     @property
     def number(self) -> int | None:
-        """Number of every call; None where loops or branches decide."""
+        """Number for every call; None if it depends on loops or branches."""
         return self.least if self.least == self.most else None
 
     def text(self, number: Callable[[int], str] = "{:,}".format) -> str:
-        """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per iteration``."""
-        if self.most is not None and (self.correlated or self._choices() > _FEW):
+        """Return the count in words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per iteration``."""
+        if self.most is not None and (self.correlated or self._choices() > _MAX_CHOICES):
             return f"{number(self.least)} to {number(self.most)}"
         numbers = None if self.most is None else self._numbers()
         if numbers is not None:
@@ -108,7 +108,7 @@ class Count:
         }
 
     def _numbers(self) -> frozenset[int] | None:
-        """The numbers that are possible, as far as choices go; ``None`` where a loop iterates."""
+        """Return the possible numbers over all choices; ``None`` if a loop adds to the count."""
         if self.iterations:
             return None
         numbers = frozenset((self.fixed,))
@@ -123,8 +123,8 @@ class Count:
         return sum(1 + one._choices() + two._choices() for one, two in self.branches)
 
 
-_FEW = 8
-"""Choices whose outcomes are written out one by one."""
+_MAX_CHOICES = 8
+"""Most choices whose outcomes are listed one by one."""
 
 
 def _is_unbounded(count: Count) -> bool:
@@ -140,7 +140,7 @@ def _or(numbers: list[str]) -> str:
 def count(
     fixed: int = 0, iterations: Iterable[Count] = (), either: Iterable[tuple[Count, Count]] = ()
 ) -> Count:
-    """A ``Count`` in its simplest form: ways that come to the same are no choice, and loops of nothing are none."""
+    """Return a ``Count`` in its simplest form: without choices of equal branches and without empty loops."""
     loops = [iteration for iteration in iterations if iteration != Count()]
     choices: list[tuple[Count, Count]] = []
     for one, two in either:
@@ -166,13 +166,13 @@ def total(counts: Iterable[Count]) -> Count:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """Lower bound of a figure that is not one known number. It is no ``int``, so that nothing is counted with it by
+    """Lower bound of a figure that is not a single known number. It is no ``int``, to prevent calculating with it by
     mistake.
 
     Attributes:
-        count: what the known parts come to.
-        basis: as a ``Figure``'s.
-        known, graphs: of how many graphs all is known, and of how many it is asked.
+        count: the sum of the known parts.
+        basis: as in ``Figure``.
+        known, graphs: the number of fully known graphs, and of all graphs.
     """
 
     count: Count
@@ -182,16 +182,16 @@ class AtLeast:
 
     @property
     def least(self) -> int:
-        """No call makes less."""
+        """Lower bound over all calls."""
         return self.count.least
 
     @property
     def most(self) -> int | None:
-        """No call makes more; ``None`` where that is not known."""
+        """Upper bound over all calls; ``None`` if not known."""
         return self.count.most if self.known == self.graphs else None
 
     def text(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
-        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per iteration``; ``mark`` precedes the number."""
+        """Return the bound in words: ``≥ 5 (9 of 10 graphs)``, ``3 + 4 per iteration``; ``mark`` goes first."""
         words = mark + self.count.text(number)
         return words if self.known == self.graphs else f"≥ {words}{of_graphs(self.known, self.graphs)}"
 
@@ -211,20 +211,20 @@ class AtLeast:
 
 
 def of_graphs(known: int, graphs: int) -> str:
-    """Return `` (9 of 10 graphs)`` for the graphs of which all is known; ``""`` for a part of a single one."""
+    """Return `` (9 of 10 graphs)`` for the fully known graphs; ``""`` if there is only one graph."""
     return f" ({known:,} of {graphs:,} graphs)" if graphs > 1 else ""
 
 
 def figure(value: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
-    """A ``Figure`` where it is one number and wholly known, else what is known of it."""
+    """Return a ``Figure`` if the value is a single, fully known number, else an ``AtLeast``."""
     if known == graphs and value == Count(value.fixed):
         return Figure(value.fixed, basis)
     return AtLeast(value, basis, known=known, graphs=graphs)
 
 
 def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
-    """The sum of the figures of graphs; ``None`` stands for one of which nothing is known, and comes out where nothing
-    is known of any."""
+    """Return the sum of the figures of graphs; ``None`` stands for an unknown figure, and is returned if all are
+    unknown."""
     addends = tuple(parts)
     known = [p for p in addends if p is not None]
     partial = [p for p in known if isinstance(p, AtLeast)]
@@ -235,8 +235,6 @@ def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
     basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
     counts = [Count(int(p)) if isinstance(p, Figure) else p.count for p in known]
     sum_of_parts = total(counts)
-    if (
-        sum(bool(c.branches) for c in counts) > 1
-    ):  # of several graphs: one may take the way that the other took
+    if sum(bool(c.branches) for c in counts) > 1:  # several graphs may take the same branch
         sum_of_parts = replace(sum_of_parts, correlated=True)
     return figure(sum_of_parts, basis, wholly, graphs)

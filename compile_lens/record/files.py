@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read back without running code."""
+"""Files: written atomically, read back without running code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..errors import RecordError, UsageError
 from .codec import PROGRAM
 
 PART = ".part"
-"""Behind the name of the report of a run: what was written down until now, of one that has not come to its end."""
+"""Suffix of the file with the unfinished report of a run."""
 
 _count = itertools.count()
 _T = TypeVar("_T")
 
 
 def holds_program(path: str | os.PathLike[str]) -> bool:
-    """Return True if a file begins as the record of a program, or its journal, does; it may still not be one."""
+    """Return True if a file begins like a program's record or journal; it may still be neither."""
     try:
         with open(path, "rb") as file:
             return json.dumps(PROGRAM).encode() in file.read(100)
@@ -42,16 +42,16 @@ def finite(data: Any) -> Any:
 
 
 def plain_json(data: object) -> str:
-    """Plain data as JSON text, ending in a newline. The same data give the same text."""
+    """Return plain data as JSON text, ending in a newline. The same data give the same text."""
     return json.dumps(data, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
 
 
 def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
-    """The result of ``parse`` for the text of a file that ``save`` wrote.
+    """Return the result of ``parse`` for the text of a file that ``save`` wrote.
 
     Raises:
-        UsageError: there is no such file, or it cannot be read.
-        RecordError: it is not a record, is corrupt, or was written by a newer compile_lens.
+        UsageError: if there is no such file, or it cannot be read.
+        RecordError: if it is not a record, is corrupt, or was written by a newer compile_lens.
     """
     source = path_of(path)
     try:
@@ -81,17 +81,17 @@ def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write UTF-8 text so that the file appears whole or not at all; an existing one is replaced.
+    """Write UTF-8 text atomically; an existing file is replaced.
 
-    Lines end in ``\\n`` on every platform, so that the bytes are the same everywhere. What UTF-8 cannot hold
-    (half of a surrogate pair) is written as a backslash escape.
+    Lines end in ``\\n`` on every platform, so that the bytes are the same everywhere. Lone surrogates, which UTF-8
+    cannot encode, are written as backslash escapes.
 
     Raises:
-        UsageError: the place cannot be written; nothing is left behind.
+        UsageError: if the path cannot be written; no partial file is left.
     """
     target = path_of(path)
     check_place(target)
-    # Through a link, so that the link stays and what it points to is replaced.
+    # Follow a link: its target is replaced and the link stays.
     final = Path(os.path.realpath(target))
     data = text.encode("utf-8", "backslashreplace")
     temporary = None
@@ -100,11 +100,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
-            _as_before(file.fileno(), final)
+            _copy_permissions(file.fileno(), final)
             os.fsync(file.fileno())
         os.replace(temporary, final)
     except OSError as error:
-        raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_NEXT}") from None
+        raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_ADVICE}") from None
     finally:
         if temporary is not None:
             with suppress(OSError):  # it is gone if all went well
@@ -113,16 +113,16 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 
 def _free_name(folder: Path) -> Path:
-    """In the same folder, since only there a rename is one step. A process of the same number may have died there
-    and left its file."""
+    """Return an unused name in the folder of the target, where a rename is atomic. A dead process with the same id may
+    have left a file there."""
     while True:
         name = folder / f".compile_lens-{os.getpid()}-{next(_count)}.tmp"
         if not os.path.lexists(name):
             return name
 
 
-def _as_before(handle: int, final: Path) -> None:
-    """Owner and permissions of a file that is replaced stay; a new one has those that the process gives."""
+def _copy_permissions(handle: int, final: Path) -> None:
+    """Copy owner and permissions of a file that is replaced; a new one keeps the process's defaults."""
     try:
         old = final.stat()
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _as_before(handle: int, final: Path) -> None:
         os.fchmod(handle, stat.S_IMODE(old.st_mode))
 
 
-_NEXT = "choose another place, or free this one"
+_ADVICE = "choose another place, or free this one"
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
@@ -146,11 +146,11 @@ def path_of(path: str | os.PathLike[str]) -> Path:
 
 
 def check_place(target: Path) -> None:
-    """Refuse a place that cannot be written before the work of making the page."""
+    """Raise ``UsageError`` for a path that cannot be written, before the work of making a page."""
     try:
         refused = _refused(target)
     except OSError as error:  # a name that is too long, a folder that may not be entered
-        refused = f"{_why(error)}; {_NEXT}"
+        refused = f"{_why(error)}; {_ADVICE}"
     if refused:
         raise UsageError(f"cannot write {str(target)!r}: {refused}")
 
@@ -159,20 +159,20 @@ def _refused(target: Path) -> str:
     folder = target.parent
     if not stat.S_ISDIR(_kind(folder)):
         what = "is not a folder" if _kind(folder) else "does not exist"
-        return f"the folder {str(folder)!r} {what}; make it first, or {_NEXT}"
+        return f"the folder {str(folder)!r} {what}; make it first, or {_ADVICE}"
     kind = _kind(target)
     if stat.S_ISDIR(kind):
         return f"it is a folder; add a file name, such as {str(target / 'capture.html')!r}"
     if kind and not stat.S_ISREG(kind):
         what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "a device"
-        return f"it is {what}, not a file; {_NEXT}"
+        return f"it is {what}, not a file; {_ADVICE}"
     if kind and not os.access(target, os.W_OK):
-        return f"it may only be read; {_NEXT}"
+        return f"it may only be read; {_ADVICE}"
     return ""
 
 
 def _kind(path: Path) -> int:
-    """The type bits of what is there, through links; 0 for nothing. Raises ``OSError``, also for endless links."""
+    """Return the type bits of a path, following links; 0 if nothing exists. Raise ``OSError``, also for link loops."""
     try:
         return stat.S_IFMT(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 UNSAID_ORIGIN = "made by a pass of the compiler that did not say what for"
-"""``Node.no_origin`` of one that may have come from anything before it."""
+"""``Node.no_origin`` of a node that may have come from any earlier node."""
 
 UNSAID_DERIVATIVE = "made in the backward, by autograd or a hook, and the purpose was not recorded"
-"""``Node.no_origin`` of one that is of a derivative, or of what the program does with one."""
+"""``Node.no_origin`` of a node for a derivative, or for the program's own use of a gradient."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Literal:
-    """An argument that is neither a node nor a plain Python value; its Python text (``torch.float32``)."""
+    """An argument that is neither a node nor a plain Python value, as Python text (``torch.float32``)."""
 
     text: str
 
@@ -41,10 +41,10 @@ Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` where Python gave none.
+    """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` if Python gave none.
 
-    ``of_torch`` says that it stands in a file of torch's own, which the user called (``F.pad``). ``call`` is the text
-    of what was computed between the columns (``"torch.sin(x)"``), as far as it stands on that line.
+    ``of_torch``: it is in a file of torch, which the user called (``F.pad``). ``call`` is the text between the columns
+    (``"torch.sin(x)"``), as far as it is on that line.
     """
 
     file: str
@@ -58,30 +58,30 @@ class Frame:
 
     @property
     def whole_line(self) -> Frame:
-        """The frame of all that stands in its line: without columns, and without a call."""
+        """The frame of the whole line, without columns and call."""
         return Frame(self.file, self.line, self.function, self.text, of_torch=self.of_torch)
 
     @property
     def address(self) -> str:
-        """Its place as ``capture.chain`` and ``capture.why`` take it, without the folder: ``"model.py:7:11-23"``."""
+        """The frame's address for ``capture.chain`` and ``capture.why``, without the folder: ``"model.py:7:11-23"``."""
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2] or self.file}:{self.within}"
 
     @property
     def within(self) -> str:
-        """Its place in its file, ``"7:11-23"``; ``"7"`` where its columns are not known, or it ends in another line."""
+        """The place in its file, ``"7:11-23"``; ``"7"`` if columns are not known, or the call ends on another line."""
         if self.column is None or self.end_column is None or self.end_column <= self.column:
             return str(self.line)
         return f"{self.line}:{self.column}-{self.end_column}"
 
     def __str__(self) -> str:
-        """``"model.py:7:11-23 in f: torch.sin(x)"``."""
+        """Return ``"model.py:7:11-23 in f: torch.sin(x)"``."""
         text = self.call or self.text.strip()
         return f"{self.address} in {self.function}" + (f": {text}" if text else "")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one function of the user's that was compiled or inlined; the ``name`` of a method has its class."""
+    """Text of one user function that was compiled or inlined; the ``name`` of a method includes its class."""
 
     file: str
     first_line: int
@@ -93,8 +93,8 @@ class Source:
 class Tensor:
     """Tensor as known at compile time. Sizes are ints, or a symbol's text (``"s0"``) if dynamic.
 
-    ``nbytes`` counts the distinct elements (an expanded dimension once), with hints for symbols; ``None``
-    where even a hint is unknown.
+    ``nbytes`` counts the distinct elements (an expanded dimension once), with hints for symbols; ``None`` if a hint is
+    unknown.
     """
 
     dtype: str
@@ -113,18 +113,18 @@ class Node:
         name: unique in its graph.
         op: ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module``, ``output``;
             in later stages ``loop``, ``extern``, ``template``, ``nop`` (a loop node) or ``group``.
-        target: what is called (``aten.sin.default``, ``torch.sin``), or the loop's or group's description.
+        target: the callee (``aten.sin.default``, ``torch.sin``), or the description of a loop or group.
         kind: coarse class for colours and counts: ``input``, ``output``, ``constant``, ``pointwise``,
             ``reduction``, ``scan``, ``matmul``, ``view``, ``allocation``, ``random``, ``mutation``, ``control``,
             ``symbol``, ``extern``, ``custom`` (of a namespace outside ATen), ``nop`` or ``other``.
         compute: whether the node counts as work in the ledger (views, metadata and allocation do not).
-        outputs: what it makes, one entry for each tensor.
-        module: the ``nn.Module`` path it came from, ``""`` outside of modules; ``module_type`` its class.
+        outputs: one entry for each result tensor.
+        module: path of the ``nn.Module`` that it came from, ``""`` outside modules; ``module_type`` is its class.
         frames: the user's stack, outermost first.
         origins: names of nodes in the stage ``graph.before``.
         no_origin: why ``origins`` is empty, if it is.
-        derivative: joint graph only: autograd made it, for the derivative of its ``origins``.
-        reads, writes: modelled bytes of external memory traffic; ``None`` where unknown.
+        derivative: joint graph only: whether autograd made it, for the derivative of its ``origins``.
+        reads, writes: modelled bytes of external memory traffic; ``None`` if unknown.
         members: names of the loops in a group, in execution order.
         detail: longer text for a reader (the loop body).
     """
@@ -150,12 +150,12 @@ class Node:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the nodes whose values this one takes, in order of first use."""
+        """Names of the nodes whose values this one reads, in order of first use."""
         return tuple(dict.fromkeys(_refs((self.args, tuple(v for _, v in self.kwargs)))))
 
     @property
     def innermost(self) -> tuple[Frame, ...]:
-        """The innermost frame of the user's; of torch's own where there is no other; empty without frames."""
+        """The innermost user frame in a tuple; a frame of torch if there is no other; empty without frames."""
         return next(((f,) for f in reversed(self.frames) if not f.of_torch), self.frames[-1:])
 
     @property
@@ -211,12 +211,12 @@ class Graph:
 
     @property
     def key(self) -> str:
-        """The name under which ``compilation.graphs`` finds it: ``"joint"``, ``"forward.loops"``."""
+        """The key of the stage in ``compilation.graphs``: ``"joint"``, ``"forward.loops"``."""
         return f"{self.phase}.{self.stage}" if self.phase else self.stage
 
     @property
     def calls(self) -> tuple[Node, ...]:
-        """The nodes that do something: not inputs, constants or the output."""
+        """The nodes that are operations: not inputs, constants or the output."""
         return tuple(n for n in self.nodes if n.op not in ("placeholder", "get_attr", "output"))
 
     def __getitem__(self, name: str) -> Node:
@@ -228,30 +228,30 @@ class Graph:
         )
 
     def readable(self) -> str:
-        """The stage as text."""
+        """Return the stage as text."""
         return self.text
 
     def to_dot(self) -> graphviz.Source:
-        """The graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
+        """Return the graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
         source: graphviz.Source = delegate("Graph.to_dot")(self)
         return source
 
     def to_pydot(self) -> pydot.Dot:
-        """The graph as a ``pydot.Dot``."""
+        """Return the graph as a ``pydot.Dot``."""
         dot: pydot.Dot = delegate("Graph.to_pydot")(self)
         return dot
 
     def to_svg(self, title: str = "") -> str:
-        """The graph as a self-contained SVG document. Raises ``LayoutError`` if it cannot be placed."""
+        """Return the graph as a self-contained SVG document; raise ``LayoutError`` if the layout fails."""
         svg: str = delegate("Graph.to_svg")(self, title=title)
         return svg
 
     def _repr_svg_(self) -> str:
-        """As ``to_svg``; a drawing that is wider than a cell takes the cell's width, so that nothing has to scroll."""
+        """Return the SVG of ``to_svg``, scaled down to the width of a notebook cell if it is wider."""
         svg: str = delegate("Graph._repr_svg_")(self)
         return svg
 
     def _repr_html_(self) -> str:
-        """As ``_repr_svg_``, as an image with a text in its place: notebooks show a bare SVG without one."""
+        """Return the SVG of ``_repr_svg_`` as an image with alternative text, which a bare SVG in a notebook lacks."""
         html: str = delegate("Graph._repr_html_")(self)
         return html

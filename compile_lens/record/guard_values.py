@@ -1,4 +1,4 @@
-"""Nearest cache entry of a call: the subject of a guard, and the reason why an entry does not accept a size."""
+"""Values and conditions of guards: the guarded value, and why a cache entry does not accept a size."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TENSOR_CHECK = re.compile(
     r"size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])\)",
     re.DOTALL,
 )
-"""torch's check of a tensor, in words."""
+"""Torch's text of a tensor check."""
 
 
 def is_zero_one_specialized(failed: FailedGuard) -> bool:
-    """Return True if a size is 0 or 1 now, and as far as the program is concerned the entry takes any other size."""
+    """Return True if a size is 0 or 1 now, and the entry accepts other sizes because of 0/1 specialization alone."""
     return (
         failed.new in ("0", "1")
         and failed.line is None
@@ -31,7 +31,7 @@ def is_zero_one_specialized(failed: FailedGuard) -> bool:
 
 
 def is_computed(source: str) -> bool:
-    """Return True if a guard is about what is computed from sizes or numbers, such as ``x.size(0) % 2``."""
+    """Return True if a guard checks an expression of sizes or numbers, such as ``x.size(0) % 2``."""
     return any(
         isinstance(parse_expression(part), (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare))
         for part in source.split(", ")
@@ -42,7 +42,7 @@ _OF_VALUE = re.compile(r"^(?:type|len)\((.*)\)$")
 
 
 def guarded_value(source: str) -> str:
-    """``k`` of ``len(k)``, and ``x`` of ``type(x)``; any other as it is."""
+    """Return ``k`` for ``len(k)`` and ``x`` for ``type(x)``; any other source unchanged."""
     return _OF_VALUE.sub(r"\1", source)
 
 
@@ -51,7 +51,7 @@ _OF_TENSORS = ("dtype", "device", "requires_grad")
 
 
 def guarded_values(source: str) -> Iterator[str]:
-    """The values that a guard is about: ``x`` of ``x.size(0)``, ``k`` of ``len(k)``."""
+    """Yield the values that a guard checks: ``x`` for ``x.size(0)``, ``k`` for ``len(k)``."""
     for part in source.split(", "):
         tree: Any = parse_expression(part)
         while True:
@@ -74,12 +74,12 @@ def guarded_values(source: str) -> Iterator[str]:
 
 
 def with_constraints(dims: tuple[DynamicDim, ...], conditions: Iterable[str]) -> tuple[DynamicDim, ...]:
-    """Symbols with what the guards of their form ask of each; ``conditions`` are all that it asks of symbols.
+    """Return symbols with the conditions of their variant's guards on each; ``conditions`` are all those on symbols.
 
-    Torch asks it of one of the values that are one symbol, and of the others that they are as large.
+    If several values share a symbol, torch checks one of them, and that the others are equal.
     """
-    each = (plain for condition in conditions for plain in _each(condition))
-    plain_conditions = [(plain, _parts(plain)) for plain in dict.fromkeys(each)]
+    each = (plain for condition in conditions for plain in _conjuncts(condition))
+    plain_conditions = [(plain, _subexpressions(plain)) for plain in dict.fromkeys(each)]
     same: dict[str, set[str]] = {}
     for one in dims:
         same.setdefault(one.symbol, set()).add(plain_source(one.source))
@@ -92,7 +92,7 @@ def with_constraints(dims: tuple[DynamicDim, ...], conditions: Iterable[str]) ->
 
 
 def constrained_dims(compilation: Compilation) -> tuple[DynamicDim, ...]:
-    """The symbols of a compilation with what its guards ask of each; as they are where those of sizes are not known."""
+    """Return the symbols of a compilation with its guards' conditions on each; unchanged without guards on sizes."""
     shapes = [guard for guard in compilation.guards if guard.kind == _SHAPES]
     if not shapes:
         return compilation.dynamic
@@ -100,24 +100,24 @@ def constrained_dims(compilation: Compilation) -> tuple[DynamicDim, ...]:
 
 
 _SHAPES = "SHAPE_ENV"
-"""The kind of the guard that asks of sizes; its text as well where it asks nothing."""
+"""Kind of the guard on sizes; also its text if it has no condition."""
 
 
-def _each(condition: str) -> list[str]:
-    """The comparisons that a condition joins, without torch's comments: the two ends of a range are told in one.
+def _conjuncts(condition: str) -> list[str]:
+    """Return the comparisons of a condition, without torch's comments: torch joins both ends of a range.
 
-    Torch 2.11 also asks that a number of the program is its own value, which says nothing.
+    Torch 2.11 also checks that a number of the program equals itself, which is left out.
     """
     text = plain_source(plain_numbers(with_place(condition)[0]))
     tree = parse_expression(text)
     if tree is None:
         return [text]
     both = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
-    return [ast.unparse(part) for part in both if not _says_nothing(part)]
+    return [ast.unparse(part) for part in both if not _is_tautology(part)]
 
 
-def _says_nothing(condition: ast.expr) -> bool:
-    """Return True for a value that equals itself."""
+def _is_tautology(condition: ast.expr) -> bool:
+    """Return True for a check that a value equals itself."""
     return (
         isinstance(condition, ast.Compare)
         and isinstance(condition.ops[0], ast.Eq)
@@ -126,8 +126,8 @@ def _says_nothing(condition: ast.expr) -> bool:
     )
 
 
-def _parts(condition: str) -> set[str]:
-    """The expressions that stand in a condition."""
+def _subexpressions(condition: str) -> set[str]:
+    """Return the expressions in a condition."""
     tree = parse_expression(condition)
     nodes = () if tree is None else ast.walk(tree)
     return {ast.unparse(node) for node in nodes if isinstance(node, ast.expr)}

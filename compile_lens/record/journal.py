@@ -1,7 +1,7 @@
-"""A program as it is written down while it runs, a line for each frame evaluation: what was seen survives its end.
+"""Journal of a running program, a line for each frame evaluation, so that observations survive a crash.
 
-The first line is the record without what was seen, and says that nothing was; each other one is a record of one frame
-evaluation and its graphs. A line that is not whole is the last one, which the process could not finish.
+The first line is the record without observations; each other line is a record of one frame evaluation and its graphs.
+An incomplete line is the last one, which the process could not finish.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .missing import Missing
 from .program import FrameEvaluation, ProgramFrame, ProgramGraph, ProgramRecord
 
 CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
-"""End of a program whose record was assembled from its journal."""
+"""Value of ``ProgramRecord.ended`` for a record assembled from a journal."""
 
 NOTHING_SEEN = "the program ended before anything was seen, or still runs"
-"""The same, of a journal that has no frame evaluation."""
+"""The same for a journal without frame evaluations."""
 
 
 def header_line(record: ProgramRecord) -> str:
-    """The first line of a journal, which is a record of a program by itself."""
-    unseen = (
+    """Return the first line of a journal, which is itself the record of a program."""
+    not_counted = (
         Missing("the time of compiling", "the program ended before torch's events were written down"),
         Missing(
             "frames skipped outside of the program",
@@ -36,12 +36,12 @@ def header_line(record: ProgramRecord) -> str:
             "what ran eagerly without a frame evaluation", "it is counted at the end, which was not reached"
         ),
     )
-    missing = (*record.missing, *unseen)
+    missing = (*record.missing, *not_counted)
     return journal_line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=missing, issued=None))
 
 
 def journal_line(record: ProgramRecord) -> str:
-    """The line for a record, with its end."""
+    """Return the line for a record, with its newline."""
     return to_json(record) + "\n"
 
 
@@ -55,19 +55,19 @@ def is_journal(text: str) -> bool:
 
 
 def from_journal(text: str) -> ProgramRecord:
-    """The record of a program from its journal. Raises ``RecordError`` if the first line is none of one."""
+    """Return the record of a program from its journal; raise ``RecordError`` if the first line is not a record."""
     first, *rest = text.splitlines()
     record = from_json(first, ProgramRecord)
     parts = []
-    lost = 0
+    unfinished = 0
     for number, one in enumerate(rest):
         try:
             parts.append(from_json(one, ProgramRecord))
         except RecordError:
             if number < len(rest) - 1:
                 raise
-            lost = 1
-    notes = ("the last line of the journal was not finished",) if lost else ()
+            unfinished = 1
+    notes = ("the last line of the journal was not finished",) if unfinished else ()
     ended = CUT_OFF if parts else NOTHING_SEEN
     return dataclasses.replace(_joined(record, parts), ended=ended, notes=(*record.notes, *notes))
 
@@ -88,8 +88,8 @@ def _joined(record: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRec
         seconds, hooks = max(seconds, part.seconds), max(hooks, part.overhead_seconds)
     graphs.sort(key=lambda g: g.number)
     order = {graph.number: i for i, graph in enumerate(graphs)}
-    visits = sorted(v.number for evaluations in frames.values() for v in evaluations)
-    numbers = {number: i for i, number in enumerate(visits)}
+    evaluation_numbers = sorted(v.number for evaluations in frames.values() for v in evaluations)
+    numbers = {number: i for i, number in enumerate(evaluation_numbers)}
     joined_frames = tuple(
         dataclasses.replace(frame, evaluations=tuple(_renumbered(v, order, numbers) for v in evaluations))
         for frame, evaluations in frames.items()

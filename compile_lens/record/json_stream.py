@@ -1,4 +1,4 @@
-"""JSON that others wrote, read piece by piece: what is held at a time is limited, and not how large the file is."""
+"""Streaming reader of foreign JSON: memory is bounded, whatever the size of the file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+CHUNK_BYTES = 1 << 20
+"""Bytes read at a time."""
 
-PIECE = 1 << 22
-"""Most characters of one element of the list, or of one value beside it."""
+MAX_CHARACTERS = 1 << 22
+"""Most characters of one element of the list, or of a value outside it."""
 
-DEPTH = 150
+MAX_DEPTH = 150
 """Most levels of lists and objects in an element."""
 
 
-_IN_NUMBERS = "0123456789.eE+-"  # and the empty text, at the end of what was read
+_IN_NUMBERS = "0123456789.eE+-"  # and the empty text, at the end of the buffer
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class JsonStreamError(ValueError):
-    """The reason why a file is not read further."""
+    """Error with the reason why a file is not read further."""
 
 
 def _whole(digits: str) -> int:
@@ -37,12 +37,12 @@ def _whole(digits: str) -> int:
 
 
 def elements(path: Path, key: str) -> Iterator[Any]:
-    """Yield the elements of a JSON list, or of the list under ``key`` of an object, from a file that may be packed
+    """Yield the elements of a JSON list, or of the list under ``key`` of an object, from a possibly compressed file
     (``.gz``).
 
     Raises:
-        OSError: the file cannot be read, or unpacked.
-        JsonStreamError: it is not JSON, has no such list, or one of its values is beyond a limit.
+        OSError: if the file cannot be read or decompressed.
+        JsonStreamError: if it is not JSON, has no such list, or one of its values exceeds a limit.
     """
     opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     try:
@@ -105,19 +105,19 @@ class _Stream:
                 raise
             except ValueError:
                 value, end = None, -1
-            # A number may go on behind what was read.
+            # A number may continue after the buffer.
             if end >= 0 and (self._text[end : end + 1] not in _IN_NUMBERS or self._ended):
                 break
             if self._ended:
                 raise JsonStreamError("it is not JSON, or is cut off")
-            if len(self._text) - self._at > PIECE:
-                raise JsonStreamError(f"one value in it is longer than {PIECE:,} characters")
-            self._more(max(CHUNK, len(self._text) - self._at))
-        if end - self._at > PIECE:
-            raise JsonStreamError(f"one value in it is longer than {PIECE:,} characters")
+            if len(self._text) - self._at > MAX_CHARACTERS:
+                raise JsonStreamError(f"one value in it is longer than {MAX_CHARACTERS:,} characters")
+            self._more(max(CHUNK_BYTES, len(self._text) - self._at))
+        if end - self._at > MAX_CHARACTERS:
+            raise JsonStreamError(f"one value in it is longer than {MAX_CHARACTERS:,} characters")
         self._at = end
-        if is_deeper(value, DEPTH):
-            raise JsonStreamError(f"a value in it is nested over {DEPTH} levels deep")
+        if is_deeper(value, MAX_DEPTH):
+            raise JsonStreamError(f"a value in it is nested over {MAX_DEPTH} levels deep")
         return value
 
     def _peek(self) -> str:
@@ -128,7 +128,7 @@ class _Stream:
                 return self._text[self._at]
             if self._ended:
                 return ""
-            self._more(CHUNK)
+            self._more(CHUNK_BYTES)
 
     def _next(self) -> str:
         character = self._peek()

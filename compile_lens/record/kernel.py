@@ -1,4 +1,4 @@
-"""Generated code: the module that Inductor wrote for a phase, its kernels, and where each line came from."""
+"""Generated code: Inductor's module for a phase, its kernels, and the origin of each line."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ LINE_FORMS = frozenset(
     "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
     "signature".split("|")
 )
-"""``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
+"""``no_origin`` of lines that do not compute, load, store or reduce: their role instead."""
 
 UNSAID = "Inductor did not report which operation it is of"
-"""``no_origin`` of every other line that has no origin."""
+"""``no_origin`` of every other line without an origin."""
 
 SAME_CODE = "same code, verified"
-"""Prefix of the stamp of code that was generated again and equals the text of what ran."""
+"""Prefix of the stamp of regenerated code that equals the code that ran."""
 
 UNREACHED = "?"
-"""In ``Kernel.launch_functions``: no call leads to the line."""
+"""Entry of ``Kernel.launch_functions`` for a line that no call reaches."""
 
 UNKNOWN_KIND = "unknown"
-"""``Kernel.kind`` where no group of the kernel was seen."""
+"""``Kernel.kind`` if no group of the kernel was observed."""
 
 NO_LINES = "the lines of kernels have no origins"
 """Prefix of the note of a capture whose kernel lines could not be traced."""
@@ -42,13 +42,12 @@ class LineOrigin:
 
 @dataclass(frozen=True)
 class Flow:
-    """Control flow of the generated code: what one call runs, per loop iteration and per branch.
+    """Control flow of the generated code: functions that one call runs, per loop iteration and per branch.
 
     Attributes:
-        functions: functions of the module that run each time (``""`` is ``call``); one that is called twice stands
-            twice.
-        iterations: for each loop, what one turn of it runs.
-        branches: for each choice, what its two ways run: a call takes one of them.
+        functions: functions of the module that run in each call (``""`` is ``call``); one called twice is listed twice.
+        iterations: for each loop, the flow of one iteration.
+        branches: for each choice, the flows of its two branches, of which a call takes one.
     """
 
     functions: tuple[str, ...] = ("",)
@@ -63,21 +62,21 @@ class Kernel:
     Attributes:
         language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
         kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``; ``unknown`` if no group of
-            it was seen.
-        source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
-            (1-based; 0 where it does not).
+            it was observed.
+        source: its own text; ``first_line`` and ``last_line`` are the lines of that text in the wrapper module
+            (1-based; 0 if it is not there).
         launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
         groups: names of the nodes of ``"<phase>.groups"`` that it runs.
         origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
-        reads, writes: modelled bytes of external memory traffic over all launches, each made once; ``None`` where
-            unknown.
-        lines: where each line of ``source`` came from; empty where they were not followed (library calls,
-            templates; otherwise a note says why).
+        reads, writes: modelled bytes of external memory traffic, summed over launch sites, each counted once; ``None``
+            if unknown.
+        lines: the origin of each line of ``source``; empty if lines were not traced (library calls, templates;
+            otherwise a note says why).
         candidates: launch configurations that Inductor offers for it (Triton).
-        machine: what the device's compiler made of it; ``None`` where that was not asked for, or could not be
-            had: ``machine_note`` says why.
-        launch_functions: the function of the module that holds each of ``launch_lines`` (``""``: ``call``); empty where
-            a call runs all of them once. How often it runs each function is in ``Code.flow``.
+        machine: output of the device's compiler; ``None`` if not requested or not available, and then
+            ``machine_note`` says why.
+        launch_functions: the function of the module that contains each of ``launch_lines`` (``""``: ``call``); empty if
+            a call runs all of them once. ``Code.flow`` has how often a call runs each function.
     """
 
     name: str
@@ -101,44 +100,44 @@ class Kernel:
 
     @property
     def launches(self) -> int:
-        """In how many places the generated code launches it: as often as one call does, unless a place is in a loop
-        or a branch (``within``), of which ``capture.ledger`` says what is known."""
+        """Number of launch sites in the generated code. This is the number of launches per call unless a site is in a
+        loop or a branch (``launch_functions``); ``capture.ledger`` accounts for these."""
         return len(self.launch_lines)
 
     @property
     def ttir(self) -> str:
-        """Triton's own form of it, before anything of a device. As the next ones: raises ``StageMissing``, with the
-        reason, where it was not made."""
+        """The kernel in Triton's device-independent IR. This and the following properties raise ``StageMissing``, with
+        the reason, if the form does not exist."""
         return self._form("ttir")
 
     @property
     def ttgir(self) -> str:
-        """Triton's form for GPUs, with layouts of threads."""
+        """The kernel in Triton's GPU IR, with thread layouts."""
         return self._form("ttgir")
 
     @property
     def llir(self) -> str:
-        """Its LLVM IR."""
+        """The kernel's LLVM IR."""
         return self._form("llir")
 
     @property
     def ptx(self) -> str:
-        """Its PTX, NVIDIA's assembly that later drivers translate."""
+        """The kernel's PTX, NVIDIA's virtual assembly, which drivers translate."""
         return self._form("ptx")
 
     @property
     def sass(self) -> str:
-        """Its SASS, the instructions that an NVIDIA GPU of that generation runs."""
+        """The kernel's SASS, the instructions of an NVIDIA GPU of that generation."""
         return self._form("sass")
 
     @property
     def amdgcn(self) -> str:
-        """Its assembly for AMD's GPUs."""
+        """The kernel's assembly for AMD GPUs."""
         return self._form("amdgcn")
 
     @property
     def assembly(self) -> str:
-        """Its assembly for the CPU."""
+        """The kernel's assembly for the CPU."""
         return self._form("assembly")
 
     def _form(self, kind: str) -> str:
@@ -158,11 +157,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Code:
-    """The module that Inductor wrote for one phase.
+    """The module that Inductor generated for one phase.
 
-    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``. ``model`` is the name of the device
-    model that stood for the device (``""``: the device itself was there), ``may_differ`` what may be otherwise on the
-    real one, a sentence each. ``flow`` says what a call runs where it loops or branches; ``None``: all of it, once.
+    ``stamp`` is ``generated only``, ``built`` or ``ran``. ``model`` is the name of the model of an absent device
+    (``""``: the device was present), ``may_differ`` are sentences on what may differ on the real one. ``flow`` is the
+    control flow of a call; ``None``: everything runs once.
     """
 
     phase: str
@@ -176,13 +175,13 @@ class Code:
 
     @property
     def key(self) -> str:
-        """Its stage key, such as ``"forward.code"``."""
+        """Stage key, such as ``"forward.code"``."""
         return f"{self.phase}.code"
 
 
 FORMS = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "assembly")
-"""Kinds of ``Form``, in the order in which compilers make them: Triton's two dialects, LLVM's, and then what
-the device's assembler reads (PTX) and runs (SASS), of AMD's devices (``amdgcn``), and of CPUs (``assembly``)."""
+"""Kinds of ``Form`` in compilation order: Triton's two dialects, LLVM IR, NVIDIA's PTX and SASS, and the assembly of
+AMD GPUs (``amdgcn``) and CPUs (``assembly``)."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ class Form:
     """One form of a kernel.
 
     ``links`` pairs lines of ``text`` with lines of the kernel's ``source``, both counted from 1, by the compiler's
-    own debug locations. A line without one is not there. A line may stand in several pairs.
+    debug locations. A line may be in several pairs, or in none.
     """
 
     kind: str
@@ -200,7 +199,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A launch configuration that Inductor offers for a kernel: sizes of the blocks, warps, stages.
+    """A launch configuration that Inductor offers for a kernel: block sizes, warps, stages.
 
     ``settings`` are names and numbers (``("XBLOCK", 256)``). A device that runs the kernel times all of them once and
     keeps the fastest.
@@ -211,18 +210,18 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Machine:
-    """Output of the device's compiler for one kernel. None of it needs the device.
+    """Output of the device's compiler for one kernel, obtained without the device.
 
     Attributes:
-        arch: what it was compiled for (``sm_90a``, ``avx512``).
-        compiler: who compiled it, with versions.
-        candidate: index of the launch configuration in ``Kernel.candidates``; -1 where there are none.
+        arch: the target architecture (``sm_90a``, ``avx512``).
+        compiler: the compilers, with versions.
+        candidate: index of the launch configuration in ``Kernel.candidates``; -1 if there are none.
         forms: its forms, in the order of ``FORMS``.
-        registers: for each thread. ``shared``: bytes of shared memory for each block. ``spills``: bytes of registers
-            that do not fit and live in memory, for each thread. ``instructions``: of the last form, as text.
-            ``vector_bits``: width of the widest vector register that the code computes with (CPU; 0: it has none).
-            ``None`` where unknown.
-        missing: kind and reason of each form that could not be had.
+        registers: registers per thread. ``shared``: bytes of shared memory per block. ``spills``: bytes of registers
+            spilled to memory per thread. ``instructions``: number of instructions in the last form.
+            ``vector_bits``: width of the widest vector register that the code computes with (CPU; 0: none).
+            ``None`` if unknown.
+        missing: kind and reason of each unavailable form.
     """
 
     arch: str
@@ -237,5 +236,5 @@ class Machine:
     missing: tuple[tuple[str, str], ...] = ()
 
     def form(self, kind: str) -> Form | None:
-        """The form of that kind, ``None`` if there is none."""
+        """Return the form of that kind, ``None`` if there is none."""
         return next((f for f in self.forms if f.kind == kind), None)

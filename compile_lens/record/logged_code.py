@@ -1,4 +1,4 @@
-"""Generated code, and compiles that no call requested, as a log of torch's holds them."""
+"""Generated code, and compiles that no call requested, from a torch log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class LoggedKernel:
     """A kernel, or a library call, of a generated module.
 
     Attributes:
-        name: in the module; with torch's number of the launch where the log has it (``triton_poi_fused_mul_1:2``).
-        nodes: names of the post-grad nodes that it computes; empty where the log has no provenance.
-        lines: the lines of the program that they came from, as far as the log has them.
+        name: name in the module, with torch's number of the launch if the log has it (``triton_poi_fused_mul_1:2``).
+        nodes: names of the post-grad nodes that it computes; empty if the log has no provenance.
+        lines: the program's lines of these nodes, as far as the log has them.
     """
 
     name: str
@@ -30,15 +30,15 @@ class LoggedKernel:
 
 @dataclass(frozen=True)
 class GeneratedModule:
-    """A module of code that Inductor generated, or took from its cache.
+    """A module of code that Inductor generated or loaded from its cache.
 
     Attributes:
-        id: compile id; ``""`` where it is of no call.
-        file: where torch wrote it.
-        code_lines: how many lines its texts have; ``None`` where the log's text cannot be read.
-        kernels: in the order of the code, or of the log's provenance.
-        collectives: names of the collectives that it issues at each call, in order, as the log has them;
-            ``None`` where its text of them cannot be read.
+        id: compile id; ``""`` if it belongs to no call.
+        file: torch's file of it.
+        code_lines: number of lines; ``None`` if the log's text cannot be read.
+        kernels: kernels in order of the code, or of the log's provenance.
+        collectives: names of the collectives that it issues in each call, in order, from the log; ``None`` if the text
+            cannot be read.
     """
 
     id: str
@@ -50,12 +50,12 @@ class GeneratedModule:
 
 @dataclass(frozen=True)
 class ExportCondition:
-    """What export checked, assumed or found wrong.
+    """A condition that export checked, assumed or found violated.
 
     Attributes:
         kind: ``checked``, ``assumed`` or ``wrong``.
         text: the condition.
-        line: the line of the program that it is of; ``None`` where the log has none.
+        line: the line of the program; ``None`` if the log has none.
     """
 
     kind: str
@@ -65,14 +65,14 @@ class ExportCondition:
 
 @dataclass(frozen=True)
 class AheadCompilation:
-    """A compile that Dynamo gave no number, since no call requested it: a model is exported, or compiled ahead of time.
+    """A compile without a Dynamo id, since no call requested it: an export or an ahead-of-time compile.
 
     Attributes:
-        kind: ``AOTInductor``, ``torch.export``, ``Inductor`` or ``AOTAutograd``: what the log has of it last.
-        operators: calls in its graph; ``None`` where the log does not say.
-        inputs: what each input of the graph is.
+        kind: ``AOTInductor``, ``torch.export``, ``Inductor`` or ``AOTAutograd``: its last part in the log.
+        operators: number of calls in its graph; ``None`` if not in the log.
+        inputs: a description of each input of the graph.
         modules: numbers in ``ProgramRecord.modules``.
-        conditions: what export assumed, or what it found wrong, each with the line of the program.
+        conditions: conditions of export, each with the line of the program.
     """
 
     kind: str
@@ -87,9 +87,9 @@ class VllmPass:
     """A pass of vLLM over the graph of a piece.
 
     Attributes:
-        name: of the pass, with its number as vLLM writes it (``0.NoOpEliminationPass``).
-        operators: calls in the graph after it; ``None`` where the log does not say.
-        changed_lines: lines of the printed graph that are new after it; ``None`` where the graph before is not known.
+        name: name of the pass, with vLLM's number (``0.NoOpEliminationPass``).
+        operators: number of calls in the graph after it; ``None`` if not in the log.
+        changed_lines: number of new lines in the printed graph; ``None`` if the graph before it is not known.
     """
 
     name: str
@@ -99,15 +99,15 @@ class VllmPass:
 
 @dataclass(frozen=True)
 class VllmPiece:
-    """A compile of one piece of a model for one range of sizes.
+    """A compile of one piece of a model for a range of sizes.
 
     Attributes:
         submodule: name of the piece in the split graph.
-        compile_range: first and last number of tokens that it is compiled for.
-        cudagraph_size: whether it is a size that vLLM compiles for alone.
-        operators: calls in the piece; ``None`` where the log does not say.
+        compile_range: smallest and largest number of tokens of the compile.
+        cudagraph_size: whether it is a single size that vLLM compiles separately.
+        operators: number of calls in the piece; ``None`` if not in the log.
         modules: numbers in ``ProgramRecord.modules``.
-        passes: in order, where vLLM logged the graph after each.
+        passes: passes in order, if vLLM logged the graph after each.
     """
 
     submodule: str
@@ -123,12 +123,12 @@ class VllmCompilation:
     """A model that vLLM compiled.
 
     Attributes:
-        id: compile id of Dynamo; ``""`` where the log has none.
-        event: how it came about (``fresh_compile``); ``""`` where the log does not say.
+        id: Dynamo's compile id; ``""`` if the log has none.
+        event: vLLM's kind of compile (``fresh_compile``); ``""`` if not in the log.
         settings: vLLM's configuration, as name and value.
-        submodules: pieces that the split graph calls, in order; those that are not compiled (attention) among them.
-        pieces: in the order in which they were compiled.
-        passes: those over graphs of which the log does not say the piece.
+        submodules: pieces that the split graph calls, in order, including those that are not compiled (attention).
+        pieces: the compiled pieces, in compile order.
+        passes: passes over graphs whose piece is not in the log.
     """
 
     id: str

@@ -1,10 +1,10 @@
-"""Lowering of one ATen node: computed inside the loops that read it, or given a buffer, and why; and the changes that
-passes make to a graph before it.
+"""Lowering of one ATen node: inlined into the loops that read it, or given a buffer, and why; and the changes that
+passes make to a graph before lowering.
 
-Lowering is *inlining*, and not fusion: it happens before there is a scheduler. A pointwise node becomes a function
-of an index, and whoever reads the node computes it there and then, until something makes lowering *realise*
-it: give it a loop and a buffer of its own. A buffer need not reach memory: when fusion joins the loop that
-writes it with every loop that reads it, the kernel may keep the value in registers.
+Inlining is not fusion: it happens before scheduling. A pointwise node becomes a function of an index, and each reader
+computes it in place, until something makes lowering *realise* it: give it a loop and a buffer of its own. A buffer need
+not reach memory: if fusion joins the loop that writes it with every loop that reads it, the kernel may keep the value
+in registers.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ REALIZED: dict[str, Reason] = {
     "layout": Reason("It has to be in memory with certain strides.", ""),
     "other": Reason("Inductor realised it at a place that this version does not know.", ""),
 }
-"""Every kind of reason for a value to be given a buffer, with its sentence.
+"""Reasons for giving a value a buffer, each with its sentence.
 
-``many readers`` and ``heavy`` are about a value that is read more than once; ``many operations`` and ``many
-reads`` about an expression that is too large, however often it is read.
+``many readers`` and ``heavy`` concern a value that is read more than once; ``many operations`` and ``many reads`` an
+expression that is too large, however often it is read.
 """
 
 
@@ -62,16 +62,16 @@ class Lowered:
 
     Attributes:
         phase: the graph that was being compiled.
-        node: the node's name; of a body of a higher-order operator with its path (``"true_graph_0/sin"``).
-        loops: the loops of ``"<phase>.loops"`` that compute it, or a part of it. Several: each computes it anew,
-            but for ``buffer`` and ``parts``.
-        buffer: the loop, or library call, that writes its value to a buffer; ``""``: its value was inlined, and
-            has no buffer.
-        parts: loops that write only a part of it to buffers: its other results, what its lowering computes
-            on the way (the sum of a mean, the copy of an input in another layout), a copy of it in another layout.
-        reason: why there is ``buffer``, or else why there are ``parts``: a key of ``REALISED``; ``""`` if it was
+        node: the node's name; in a subgraph of a higher-order operator with its path (``"true_graph_0/sin"``).
+        loops: the loops of ``"<phase>.loops"`` that compute it or a part of it. Except for ``buffer`` and ``parts``,
+            each recomputes it.
+        buffer: the loop, or library call, that writes its value to a buffer; ``""``: its value was inlined and has no
+            buffer.
+        parts: loops that write only a part of it to buffers: its other results, intermediates of its lowering (the sum
+            of a mean, the copy of an input in another layout), or a copy of it in another layout.
+        reason: why there is ``buffer``, or else why there are ``parts``: a key of ``REALIZED``; ``""`` if it was
             inlined as a whole.
-        evidence: the figures that the reason rests on, with the name of the limit.
+        evidence: the figures behind the reason, with the name of the limit.
         where: the place in torch that realised it (``torch/_inductor/graph.py:2121 in run_node``).
     """
 
@@ -86,13 +86,13 @@ class Lowered:
 
     @property
     def inlined(self) -> tuple[str, ...]:
-        """The loops into which it was inlined: those that compute it for themselves, and keep no result of it."""
+        """The loops into which it was inlined: they compute it without writing its value."""
         own = (self.buffer, *self.parts)
         return tuple(loop for loop in self.loops if loop not in own)
 
     @property
     def sentence(self) -> str:
-        """Result of lowering, in plain sentences."""
+        """The result of lowering in plain sentences."""
         reason = REALIZED.get(self.reason)
         why = reason.sentence if reason is not None else ""
         into = ", ".join(self.inlined)
@@ -106,7 +106,7 @@ class Lowered:
 
     @property
     def remedy(self) -> str:
-        """Remedy that might have it inlined, ``""`` where none is known."""
+        """Remedy that might make Inductor inline it, ``""`` if none is known."""
         reason = REALIZED.get(self.reason)
         return reason.remedy if reason is not None else ""
 
@@ -121,10 +121,10 @@ def _does(loops: tuple[str, ...]) -> str:
 
 
 UNNAMED = "between named passes"
-"""Name of a ``Pass`` for what changed where no pass of torch's that has a name was running."""
+"""Name of a ``Pass`` for changes made while no named pass of torch was running."""
 
 MERGING = "fx_graph_cse"
-"""Name of the ``Pass`` in which AOTAutograd's partitioner makes calls one that compute the same
+"""Name of the ``Pass`` in which AOTAutograd's partitioner merges calls that compute the same
 (``torch/_functorch/partitioners.py``)."""
 
 
@@ -133,14 +133,14 @@ class Rewrite:
     """One place where a pass changed the graph.
 
     Attributes:
-        pattern: the pattern that matched, by its own name or as text; ``""`` where the pass uses none.
-        before: names of the nodes that were matched, removed or changed, as they were called then.
-        after: names of the nodes that stand in their place: new ones, changed ones, and those that were there
-            already (``x`` for ``x + 0``); empty if the nodes were only removed.
-        before_text, after_text: the same nodes as text, one line each (``%name = op(args)``); a last line
-            says how many were left out of a long one.
-        origins: names of the nodes of the recorded stage before that those of ``before`` came from.
-        where: the place in torch of the pattern or the pass (``torch/…/file.py:12 in name``).
+        pattern: the pattern that matched, by its own name or as text; ``""`` if the pass uses none.
+        before: names at that time of the nodes that were matched, removed or changed.
+        after: names of the nodes that replace them: new, changed or existing ones (``x`` for ``x + 0``); empty if the
+            nodes were only removed.
+        before_text, after_text: the same nodes as text, one line each (``%name = op(args)``); in a long text the last
+            line gives the number of omitted nodes.
+        origins: names of nodes of the recorded stage before, from which those of ``before`` came.
+        where: the place of the pattern or the pass in torch (``torch/…/file.py:12 in name``).
     """
 
     pattern: str
@@ -154,17 +154,17 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over a graph, in the order in which they ran.
+    """One pass over a graph; passes are in run order.
 
     Attributes:
         stage: the stage that the passes lead to: ``"pre_grad"``, ``"forward"`` (for those over the joint
             graph; ``"inference"`` without a backward) or ``"<phase>.post_grad"``.
         name: the pass, by torch's own name; ``UNNAMED`` for changes that no named pass made.
-        nodes_before, nodes_after: how many nodes the graph had.
-        rewrites: what it changed, in order; empty if it looked and changed nothing.
-        near_misses: of patterns that came close: which, and what did not fit, seen in the graph that the pass left.
-        nodes_reordered: how many nodes have another place in the order of execution.
-        body: the body of a higher-order operator that the pass ran over, ``""`` for the graph itself.
+        nodes_before, nodes_after: number of nodes of the graph.
+        rewrites: its changes, in order; empty if it changed nothing.
+        near_misses: patterns that nearly matched the graph after the pass, with the mismatch.
+        nodes_reordered: number of nodes with another place in the order of execution.
+        body: the subgraph of a higher-order operator that the pass ran over, ``""`` for the graph itself.
     """
 
     stage: str

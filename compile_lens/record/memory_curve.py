@@ -8,7 +8,7 @@ from typing import Any
 from .graph import Frame
 
 DEFAULT = 1.0
-"""The budget that torch has by default: the partitioner saves what it likes."""
+"""Torch's default budget: no limit on the partitioner."""
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,12 @@ class MemoryPoint:
 
     Attributes:
         budget: ``torch._functorch.config.activation_memory_budget``, from 0 to 1.
-        saved: bytes saved for the backward beside inputs and results.
+        saved: bytes saved for the backward besides inputs and results.
         forward, backward: bytes live at the peak of each.
         moved: bytes moved, forward and backward.
         launches: launches, forward and backward.
-        recomputed: how many operators of the forward the backward computes again.
-        lines: the calls that they came from.
+        recomputed: number of forward operators that the backward recomputes.
+        lines: the calls that these operators came from.
         failure: why there is no capture with this budget; ``""`` if there is.
     """
 
@@ -44,11 +44,11 @@ class MemoryPoint:
 
 @dataclass(frozen=True)
 class MemoryCurveRecord:
-    """Points by budget, the largest budget first.
+    """Points by budget, largest budget first.
 
     Attributes:
-        function: its name.
-        target: the target that the code is for; ``""`` for this machine.
+        function: name of the function.
+        target: the target of the code; ``""`` for this machine.
         points: one for each budget.
     """
 
@@ -58,23 +58,23 @@ class MemoryCurveRecord:
 
     @property
     def default(self) -> MemoryPoint | None:
-        """The point of torch's default; ``None`` if it was not captured."""
+        """The point of torch's default budget; ``None`` if it was not captured."""
         return next((point for point in self.points if point.budget == DEFAULT), None)
 
     @property
     def best(self) -> MemoryPoint | None:
-        """The point with the lowest peak, of several the one with the largest budget; ``None`` if none is known."""
+        """The point with the lowest peak, of equal ones that with the largest budget; ``None`` if no peak is known."""
         known = [point for point in self.points if point.peak is not None]
         return min(known, key=lambda point: point.peak or 0) if known else None
 
     @property
     def rises(self) -> tuple[MemoryPoint, ...]:
-        """Points with a higher peak than the next larger budget has: the curve does not fall there."""
+        """Points with a higher peak than the next larger budget, where the curve rises instead of falling."""
         pairs = zip(self.points, self.points[1:])
         return tuple(b for a, b in pairs if a.peak is not None and b.peak is not None and b.peak > a.peak)
 
     def to_dict(self) -> dict[str, Any]:
-        """The points as plain JSON data."""
+        """Return the points as plain JSON data."""
         return {
             "function": self.function,
             "target": self.target,

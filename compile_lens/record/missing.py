@@ -1,4 +1,4 @@
-"""Stages and claims that are not in the record: those that could not be seen, and those that there are not."""
+"""Stages and claims that are not in the record: those that could not be observed, and those that do not exist."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..errors import StageMissing
 
 @dataclass(frozen=True)
 class AbsentStage:
-    """A stage that is not there, and why."""
+    """A stage that is not in the record, and why."""
 
     stage: str
     reason: str
 
     @property
     def key(self) -> str:
-        """Its stage key."""
+        """Stage key."""
         return self.stage
 
     @property
@@ -29,11 +29,11 @@ class AbsentStage:
 
 @dataclass(frozen=True)
 class Missing(AbsentStage):
-    """A stage, or a claim (``record.claims``), that could not be seen, and why."""
+    """A stage, or a claim (``record.claims``), that could not be observed, and why."""
 
 
 def why_missing(stages: Mapping[str, object], key: str) -> str:
-    """Return why a stage is missing: its own reason, or that of the graph it belongs to. ``stages`` are by key."""
+    """Return why a stage is missing: its own reason, or that of its graph. ``stages`` are by key."""
     for name in (key, key.partition(".")[0]):
         stage = stages.get(name)
         if isinstance(stage, AbsentStage):
@@ -42,12 +42,12 @@ def why_missing(stages: Mapping[str, object], key: str) -> str:
 
 
 def reason_for(missing: Iterable[Missing], claim: str) -> str:
-    """Return why a claim (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+    """Return why a claim (``record.claims``) is not or only partly known; ``""`` if it is known."""
     return next((one.reason for one in missing if one.stage == claim), "")
 
 
 def by_reason(missing: Iterable[Missing]) -> dict[str, list[str]]:
-    """Return stages and claims that could not be seen, by the reason."""
+    """Return stages and claims that could not be observed, by reason."""
     stages: dict[str, list[str]] = {}
     for one in missing:
         stages.setdefault(one.reason, []).append(one.stage)
@@ -56,7 +56,7 @@ def by_reason(missing: Iterable[Missing]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class NotApplicable(AbsentStage):
-    """A stage that this function does not have, or that was not asked for: nothing is missing."""
+    """A stage that this function does not have, or that was not requested; it does not count as missing."""
 
     @property
     def message(self) -> str:

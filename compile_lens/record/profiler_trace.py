@@ -1,8 +1,8 @@
-"""A trace that ``torch.profiler`` exported, read for the runs of compiled graphs and what ran directly in each.
+"""Reader of a trace that ``torch.profiler`` exported: runs of compiled graphs, and the operations directly in each.
 
-Torch marks each run (``## Call CompiledFxGraph … ##``). It stands in a ``Torch-Compiled Region`` with the compile id; a
-backward, which autograd calls outside of it, bears the sequence number of the forward that it is of. Kernels of a GPU
-bear the number (``correlation``) of the call on the host that launched them.
+Torch marks each run (``## Call CompiledFxGraph … ##``). It is inside a ``Torch-Compiled Region`` with the compile id; a
+backward, which autograd calls outside it, has the sequence number of its forward. GPU kernels have the number
+(``correlation``) of the host call that launched them.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _BACKWARD = re.compile(r"CompiledFunctionBackward\d*")
 _OPERATOR = "cpu_op"
 _ON_HOST = (_OPERATOR, "user_annotation")
 _LAUNCHING = re.compile(r"(?:(\w+?)_)?(?:runtime|driver)")
-"""Categories of calls of a driver, by device: ``cuda_runtime`` (of ROCm too), ``xpu_runtime``, ``mtia_runtime``."""
+"""Categories of driver calls, by device: ``cuda_runtime`` (also ROCm), ``xpu_runtime``, ``mtia_runtime``."""
 _ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events")
 
 
 @dataclass
 class TracedOperation:
-    """Something that ran directly in a compiled graph: its name, seconds on the host, and of each thing that it
-    launched on a GPU the name and seconds there."""
+    """An operation directly in a compiled graph: its name, seconds on the host, and the names and seconds of the GPU
+    kernels that it launched."""
 
     name: str
     seconds: float
     device_kernels: list[tuple[str, float]] = field(default_factory=list)
     launches_on_device: bool = False
-    """It called the driver to launch something, whether or not the trace holds what ran then."""
+    """Whether it called the driver to launch a kernel, even if the trace lacks that kernel."""
 
 
 @dataclass
 class GraphRun:
-    """One run of a compiled graph. ``id`` and ``phase`` are ``""`` where the trace does not say them."""
+    """One run of a compiled graph. ``id`` and ``phase`` are ``""`` if the trace lacks them."""
 
     id: str
     phase: str
@@ -58,17 +58,17 @@ class GraphRun:
 
 
 Times = dict[str, list[float]]
-"""Seconds of each event, by name."""
+"""Seconds of each event by name."""
 
 
 @dataclass(frozen=True)
 class ProfilerTrace:
-    """The runs of compiled graphs in a trace, by thread and time, and what else ran.
+    """The runs of compiled graphs in a trace, in order of time, and the other events.
 
-    ``device`` is torch's name of the device of its kernels (``cuda`` of ROCm too), ``cpu`` where there are none.
-    ``kernels`` has the seconds on the device of all that ran there, ``regions`` those of compiled regions on the host
-    by compile id, ``region_kernels`` those of what they launched, None for a launch of which they are not known;
-    ``operators`` those that no other called. ``missing`` is what the trace holds and is not here, or only mixed.
+    ``device`` is torch's name for the device of the kernels (``cuda`` also for ROCm), ``cpu`` if there are none.
+    ``kernels`` has the device seconds of all kernels, ``regions`` the host seconds of compiled regions by compile id,
+    ``region_kernels`` the device seconds of their launches (None if unknown), ``operators`` the host seconds of
+    outermost operators. ``missing`` lists events that were left out or could not be separated.
     """
 
     source: str
@@ -93,23 +93,23 @@ def is_profiler_trace(path: Path) -> bool:
         for event in elements(path, "traceEvents"):
             return isinstance(event, dict) and "ph" in event
     except (OSError, EOFError, zlib.error):
-        return path.suffix == ".gz"  # no log is packed; reading it says what is wrong
+        return path.suffix == ".gz"  # logs are never compressed; reading the file will report the error
     except JsonStreamError:
-        pass  # a trace all the same if it says so: reading it says which limit it passes, or what is damaged
+        pass  # decide by the key below; reading the file will report the error
     return b'"traceEvents"' in head
 
 
 def read_trace(path: Path) -> ProfilerTrace:
-    """The trace in a file, which may be packed (``.gz``).
+    """Return the trace in a file, which may be compressed (``.gz``).
 
     Raises:
-        UsageError: there is no such file, or it cannot be read.
-        RecordError: it is no trace of the profiler.
+        UsageError: if there is no such file, or it cannot be read.
+        RecordError: if it is no trace of the profiler.
     """
-    kept = _Kept()
+    events_read = _TraceEvents()
     try:
         for raw in elements(path, "traceEvents"):
-            kept.add(raw)
+            events_read.add(raw)
     except FileNotFoundError:
         raise UsageError(
             f"there is no file {str(path)!r}; give what profiler.export_chrome_trace(path) wrote"
@@ -124,17 +124,17 @@ def read_trace(path: Path) -> ProfilerTrace:
     except _TooLarge:
         raise RecordError(
             f"{str(path)!r} has more events of the host and of kernels than are held at a time "
-            f"({MOST_BYTES >> 20} MiB; {len(kept.events):,} fit): profile fewer steps "
+            f"({MAX_BYTES >> 20} MiB; {len(events_read.events):,} fit): profile fewer steps "
             "(torch.profiler.schedule)"
         ) from None
-    return _trace(path.name, kept.events, kept.untimed)
+    return _trace(path.name, events_read.events, events_read.untimed)
 
 
-MOST_BYTES = 3 << 28
-"""Most memory for the events of a trace and their texts."""
+MAX_BYTES = 3 << 28
+"""Most bytes of memory for the events of a trace and their texts."""
 
 EVENT_BYTES = 320
-"""Memory for an event of the host while a trace is read, without its texts; a kernel and a run take twice as much."""
+"""Bytes of memory for a host event while reading, without its texts; a kernel and a run take twice as much."""
 
 
 class _TooLarge(Exception):
@@ -143,7 +143,7 @@ class _TooLarge(Exception):
 
 @dataclass(slots=True)
 class _Event:
-    """The parts of an event that are read, each of the type that the profiler writes."""
+    """The fields of an event that are used, with the profiler's types."""
 
     category: str
     name: str
@@ -156,8 +156,8 @@ class _Event:
     index: int
 
 
-class _Kept:
-    """The events that are read, and how many others have no time. Equal texts and threads are held once."""
+class _TraceEvents:
+    """The events in use, and the number of others without times. Equal texts and threads are stored once."""
 
     def __init__(self) -> None:
         self.events: list[_Event] = []
@@ -166,10 +166,10 @@ class _Kept:
         self._shared: dict[Any, Any] = {}
 
     def add(self, raw: Any) -> None:
-        """Keep an event if it is one of those that are read.
+        """Store an event if its category is in use.
 
         Raises:
-            _TooLarge: the events do not fit in the memory for them.
+            _TooLarge: if the events exceed ``MAX_BYTES``.
         """
         if not isinstance(raw, dict) or raw.get("ph") not in ("X", "B"):
             return
@@ -187,10 +187,10 @@ class _Kept:
         numbers = [args.get(k) if isinstance(args, dict) else None for k in _NUMBERS]
         correlation, sequence, index = (n if type(n) is int and abs(n) < 1 << 63 else None for n in numbers)
         thread = tuple(raw[k] if type(raw.get(k)) in (int, str) else None for k in ("pid", "tid"))
-        twice = category in _ON_DEVICE or _RUN.fullmatch(name)
-        self._bytes += EVENT_BYTES * (2 if twice else 1)
+        needs_double = category in _ON_DEVICE or _RUN.fullmatch(name)
+        self._bytes += EVENT_BYTES * (2 if needs_double else 1)
         category, name, thread = self._once(category), self._once(name), self._once(thread)
-        if self._bytes > MOST_BYTES:
+        if self._bytes > MAX_BYTES:
             raise _TooLarge
         self.events.append(_Event(category, name, start, duration, thread, correlation, sequence, index or 0))
 
@@ -206,11 +206,11 @@ _NUMBERS = ("correlation", "Sequence number", "Ev Idx")
 
 
 def _is_time(value: Any, least: float = -math.inf) -> bool:
-    return type(value) in (int, float) and least <= value < _MOST_TIME
+    return type(value) in (int, float) and least <= value < _MAX_TIME
 
 
-_MOST_TIME = 1e18
-"""Microseconds: more than the time since 1970, from which some traces count."""
+_MAX_TIME = 1e18
+"""Upper limit of times in microseconds, above the time since 1970, from which some traces count."""
 
 
 def _trace(source: str, events: list[_Event], untimed: int = 0) -> ProfilerTrace:
@@ -281,9 +281,9 @@ def _runs(
     forwards: dict[int, set[str]],
     whole: ProfilerTrace,
 ) -> Iterator[tuple[float, GraphRun]]:
-    """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd, ``whole`` compiled
-    regions and the outermost operators."""
-    # By start, the longest first, then by number: three stable sorts hold no key for each event.
+    """Yield the runs on one thread; add compile ids by autograd's sequence number to ``forwards``, and compiled regions
+    and outermost operators to ``whole``."""
+    # By start, longest first, then by number: three stable sorts need no key tuple for each event.
     events.sort(key=attrgetter("index"))
     events.sort(key=attrgetter("duration"), reverse=True)
     events.sort(key=attrgetter("start"))
@@ -291,44 +291,48 @@ def _runs(
     for event in events:
         while stack and event.start >= stack[-1].end:
             stack.pop()
-        around = stack[-1] if stack else _Open(0)
-        run, part = around.run, around.part
+        outer = stack[-1] if stack else _Open(0)
+        run, operation = outer.run, outer.operation
         region = _REGION.fullmatch(event.name)
         if region:
             whole.regions.setdefault(region[1], []).append(event.duration / 1e6)
-        elif event.category == _OPERATOR and not around.in_operator:
+        elif event.category == _OPERATOR and not outer.in_operator:
             whole.operators.setdefault(event.name, []).append(event.duration / 1e6)
         calls = _LAUNCHING.fullmatch(event.category) is not None
-        there = launched.get(event.correlation, []) if calls else []
-        if calls and around.region is not None:
-            unknown = [None] if not there and "Launch" in event.name else []
-            whole.region_kernels.setdefault(around.region, []).extend([s for _, s in there] or unknown)
-        begun = _RUN.fullmatch(event.name)
-        if begun is not None:
-            run = GraphRun(around.id, around.phase, begun[1], event.duration / 1e6, around.sequence)
-            part = None
+        device_kernels = launched.get(event.correlation, []) if calls else []
+        if calls and outer.region is not None:
+            unknown = [None] if not device_kernels and "Launch" in event.name else []
+            whole.region_kernels.setdefault(outer.region, []).extend(
+                [s for _, s in device_kernels] or unknown
+            )
+        run_match = _RUN.fullmatch(event.name)
+        if run_match is not None:
+            run = GraphRun(outer.id, outer.phase, run_match[1], event.duration / 1e6, outer.sequence)
+            operation = None
             if run.phase == "forward" and run.id and run.sequence is not None:
                 forwards.setdefault(run.sequence, set()).add(run.id)
             yield event.start, run
         elif run is not None:
-            if part is None and not (calls and not there):
-                # A launch that no operator stands around bears the name of its kernel.
-                part = TracedOperation(there[0][0] if there else event.name, event.duration / 1e6)
-                run.operations.append(part)
-            if part is not None:
-                part.device_kernels += there
-                part.launches_on_device |= "Launch" in event.name and calls
-        stack.append(around.with_event(event, region[1] if region else None, run, part))
+            if operation is None and not (calls and not device_kernels):
+                # A launch outside any operator gets the name of its kernel.
+                operation = TracedOperation(
+                    device_kernels[0][0] if device_kernels else event.name, event.duration / 1e6
+                )
+                run.operations.append(operation)
+            if operation is not None:
+                operation.device_kernels += device_kernels
+                operation.launches_on_device |= "Launch" in event.name and calls
+        stack.append(outer.with_event(event, region[1] if region else None, run, operation))
 
 
 @dataclass(slots=True)
 class _Open:
-    """An event that has not ended, with what stands around the next one: a run and its operation, an operator, a
-    compiled region, and the id, phase and sequence number of a run that begins there."""
+    """An event that has not ended, with the context of the next one: a run and its operation, an operator, a compiled
+    region, and the id, phase and sequence number of a run that begins there."""
 
     end: float
     run: GraphRun | None = None
-    part: TracedOperation | None = None
+    operation: TracedOperation | None = None
     in_operator: bool = False
     region: str | None = None
     id: str = ""
@@ -336,10 +340,10 @@ class _Open:
     sequence: int | None = None
 
     def with_event(
-        self, event: _Event, region: str | None, run: GraphRun | None, part: TracedOperation | None
+        self, event: _Event, region: str | None, run: GraphRun | None, operation: TracedOperation | None
     ) -> _Open:
-        """Return an event that begins inside this one."""
-        inner = replace(self, end=event.start + event.duration, run=run, part=part)
+        """Return the context of an event that begins inside this one."""
+        inner = replace(self, end=event.start + event.duration, run=run, operation=operation)
         inner.in_operator |= event.category == _OPERATOR
         if region is not None:
             inner.region = inner.id = region

@@ -1,8 +1,8 @@
-"""A whole program as it was seen while it ran: what Dynamo was asked about, what became of it, and when.
+"""Record of a whole watched program: what Dynamo evaluated, with which outcome, and when.
 
-Words that torch has keep torch's numbers. A *graph* is one that a backend was called with. A *break* is counted in
-frames (each time that Dynamo logged one) and in the source (each place once). A *recompile* is one compile that
-succeeded where older variants of the code did not fit, however many of their guards failed.
+Torch's terms keep torch's counts. A *graph* is one that a backend was called with. A *break* is counted in frames (each
+time that Dynamo logged one) and in the source (each place once). A *recompile* is one successful compile of a code
+object whose older variants did not match, however many of their guards failed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .missing import Missing, reason_for
 from .remedies import ProgramRemedies
 
 PROFILER = "torch.profiler"
-"""``ProgramRecord.log`` of a program of which a trace of torch's profiler alone is known."""
+"""``ProgramRecord.log`` of a program known only from a trace of torch's profiler."""
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
 
 COMPILED = "compiled"
-"""With a graph; if graphs were not observed, perhaps without one."""
+"""Compiled with a graph; if graphs were not observed, possibly without one."""
 NO_GRAPH = "no graph"
 SKIPPED = "skipped"
 LIMIT = "limit"
@@ -40,25 +40,25 @@ OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED, FAILED)
 
 FAIL_ON_RECOMPILE = "fail_on_recompile"
 ERROR_ON_RECOMPILE = "error_on_recompile"
-"""``FrameEvaluation.limit`` where the program told torch to raise rather than to compile: a stance, and a setting."""
+"""``FrameEvaluation.limit`` if the program told torch to raise instead of compiling: a stance, and a setting."""
 
 RESUMED = "resumed"
 REST_RUNS_EAGERLY = "rest runs eagerly"
 FUNCTION_RUNS_EAGERLY = "function runs eagerly"
 CALL_RAISED = "the call raised"
 OUTCOME_NOT_KNOWN = "not known"
-"""These are what ``Break.outcome`` can be."""
+"""Values of ``Break.outcome``."""
 
 
 @dataclass(frozen=True)
 class GuardOrigin:
-    """A condition under which a compilation may be used again, and the line of the program that caused it.
+    """A condition for reusing a compilation, and the line of the program that caused it.
 
     Attributes:
-        text: what is checked, as torch writes it; its kind where torch has no text of it.
-        source: the value that it is about (``L['x']``); ``""``: none.
-        kind: torch's name of the check; ``SHAPE_ENV`` of one between sizes.
-        line: the line of the program that made it; ``None`` where no line did.
+        text: the check as torch writes it; its kind if torch has no text.
+        source: the checked value (``L['x']``); ``""``: none.
+        kind: torch's name of the check; ``SHAPE_ENV`` for one on sizes.
+        line: the line of the program that caused it; ``None`` if no line did.
     """
 
     text: str
@@ -69,13 +69,13 @@ class GuardOrigin:
 
 @dataclass(frozen=True)
 class Specialization:
-    """A size or a number that was a symbol, and became one value while a code was compiled: the variant fits no other.
+    """A symbol for a size or a number that became a constant during the compile: the variant only serves that value.
 
     Attributes:
-        source: what it is (``x.size(0)``, ``n``).
-        symbol: of torch's.
-        value: what it became.
-        line: the line of the program that asked; ``None`` where torch did for itself.
+        source: the size or number (``x.size(0)``, ``n``).
+        symbol: torch's symbol.
+        value: the constant.
+        line: the line of the program that caused it; ``None`` if torch itself did.
     """
 
     source: str
@@ -86,18 +86,17 @@ class Specialization:
 
 @dataclass(frozen=True)
 class FailedGuard:
-    """Guard of one older cache entry of a code that failed.
+    """A failed guard of an older cache entry of a code object.
 
     Attributes:
         id: compile id of the older variant.
-        text: the guard, as torch says that it failed.
-        source: what it is about, in the function's words (``x``, ``self.n``, ``type(x)``), or in torch's
-            (``grad_mode``); several sizes that are compared with each other are told together. ``""`` where torch
-            names none.
-        old, new: what it was compiled for (``3``, ``2 to 4``, ``the same object as y``), and what it was called with;
-            ``""`` where that is not known, or could not be read without running code of the program.
-        line: the line of the program that made the guard; ``None`` where no line did.
-        hint: what torch says one can do about it; ``""`` where it says nothing.
+        text: torch's text of the failed guard.
+        source: the checked value as the function's expression (``x``, ``self.n``, ``type(x)``), or torch's name
+            (``grad_mode``); sizes that are compared with each other are listed together. ``""`` if torch names none.
+        old, new: the value it was compiled for (``3``, ``2 to 4``, ``the same object as y``), and that of the call;
+            ``""`` if not known, or not readable without running code of the program.
+        line: the line of the program that caused the guard; ``None`` if no line did.
+        hint: torch's advice; ``""`` if there is none.
     """
 
     id: str
@@ -110,23 +109,23 @@ class FailedGuard:
 
 
 UNKNOWN = -1
-"""As ``Recompilation.nearest_entry``: a log does not say which variant the call came nearest to, or what failed."""
+"""Value of ``Recompilation.nearest_entry`` if a log does not tell which variant was nearest, or which guards failed."""
 
 
 @dataclass(frozen=True)
 class Recompilation:
-    """Reason for which Dynamo compiled a code again.
+    """Reason why Dynamo recompiled a code object.
 
     Attributes:
-        failed_guards: the guard that failed, one for each older variant, the newest first.
-        cache_entries: how many variants the code had before.
-        limit: how many it may have (``torch._dynamo.config.recompile_limit``).
-        dynamic: sizes that are symbols in the new variant, and were numbers in the nearest one.
-        specializing_line: the line of the program that tells the two apart by what changed, so that no variant is for
-            both; ``None``: no such line is known.
-        nearest_entry: the place in ``failed_guards`` of the variant that the call came nearest to: in which the fewest
-            of the guards fail that failed in any of them, now or earlier, as far as that could be evaluated; of several
-            the newest. ``UNKNOWN`` if a log of torch's does not say enough.
+        failed_guards: the failed guard of each older variant, newest first.
+        cache_entries: number of variants before the recompile.
+        limit: most variants allowed (``torch._dynamo.config.recompile_limit``).
+        dynamic: sizes that are symbols in the new variant and were numbers in the nearest one.
+        specializing_line: the line of the program that distinguishes the old and the new value, so that no variant
+            serves both; ``None``: no such line is known.
+        nearest_entry: the index in ``failed_guards`` of the variant nearest to the call: the one with the fewest
+            failures among all guards that failed in any variant, now or earlier, as far as these could be evaluated;
+            of equal ones the newest. ``UNKNOWN`` if a torch log lacks the information.
     """
 
     failed_guards: tuple[FailedGuard, ...]
@@ -138,9 +137,8 @@ class Recompilation:
 
     @property
     def change(self) -> FailedGuard | None:
-        """Guard that kept the call from the cache entry that it came nearest to. Where the nearest entry is not known,
-        the guard that kept it from each of them, as the newest has it; None where that is not one guard, or torch
-        named none."""
+        """The failed guard of the nearest cache entry. If that entry is not known, the guard that failed in all
+        entries, from the newest; None if these differ, or torch named none."""
         if 0 <= self.nearest_entry < len(self.failed_guards):
             return self.failed_guards[self.nearest_entry]
         alike = len({one.source or one.text for one in self.failed_guards}) == 1
@@ -150,23 +148,23 @@ class Recompilation:
 
     @property
     def other_guards(self) -> tuple[FailedGuard, ...]:
-        """Guards that kept the call from the other cache entries."""
+        """The failed guards of the other cache entries."""
         return tuple(one for one in self.failed_guards if one is not self.change)
 
 
 @dataclass(frozen=True)
 class Break:
-    """A place where Dynamo met what it cannot trace.
+    """A place with code that Dynamo cannot trace.
 
     Attributes:
-        ending: torch's reason with the stack of the program, hints and torch's page about it.
+        ending: torch's reason with the program's stack, hints and torch's page about it.
         type: torch's name of the reason (``Call to `torch._dynamo.graph_break()```).
-        gb_id: torch's number of it (``GB0025``), ``""`` where it has none.
-        outcome: ``resumed``: what follows was looked at as a function of its own. ``rest runs eagerly``: Dynamo
-            compiled up to an earlier line and skipped what follows. ``function runs eagerly``: it skipped all. ``the
-            call raised``: the compile ended in an error.
-        consequence: what Dynamo could not do about it, in its words; ``""`` where it resumed.
-        graph: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.
+        gb_id: torch's id of the reason (``GB0025``), ``""`` if it has none.
+        outcome: ``resumed``: the code after it was evaluated as a resume function. ``rest runs eagerly``: Dynamo
+            compiled up to an earlier line and skipped the rest. ``function runs eagerly``: it skipped the whole
+            function. ``the call raised``: the compile ended in an error.
+        consequence: why Dynamo did not resume, in its words; ``""`` if it resumed.
+        graph: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` if there is none.
     """
 
     ending: Ending
@@ -182,9 +180,9 @@ class TracedFunction:
     """The lines of one function that were traced into a graph.
 
     Attributes:
-        file, function, line: the function and where it begins.
-        lines: those that were traced.
-        code_lines: those that have code.
+        file, function, line: the function and its first line.
+        lines: the traced lines.
+        code_lines: the lines that have code.
     """
 
     file: str
@@ -196,37 +194,35 @@ class TracedFunction:
 
 @dataclass(frozen=True)
 class FrameEvaluation:
-    """One time that Dynamo was asked about a code.
+    """One evaluation of a code object by Dynamo.
 
     Attributes:
-        outcome: one of ``OUTCOMES``. ``no graph``: it was compiled, and holds no operation of a tensor. ``limit``: it
-            has as many variants as it may have, and each call that fits none of them runs eagerly. ``raised``: the
-            compiler or the backend raised, and so did the call. ``failed``: they raised, and the code ran eagerly, as
-            ``suppress_errors`` asks for; in a log of an older torch the call may have raised.
-        id: torch's compile id (``"0/1"``), ``""`` where Dynamo did not begin to compile.
-        cause: why it was not compiled; ``None`` where it was.
+        outcome: one of ``OUTCOMES``. ``no graph``: it was compiled without tensor operations. ``limit``: it has reached
+            the limit of variants, and each call that matches none of them runs eagerly. ``raised``: the compiler or
+            the backend raised, and so did the call. ``failed``: they raised, and the code ran eagerly, because of
+            ``suppress_errors``; in a log of an older torch the call may have raised.
+        id: torch's compile id (``"0/1"``), ``""`` if Dynamo did not start a compile.
+        cause: why it was not compiled; ``None`` if it was.
         caller: the line of the program that called it.
         thread: name of the thread.
-        backend: name of the backend that the program asked for.
-        restarts: how often Dynamo began again.
+        backend: name of the backend that the program requested.
+        restarts: number of times that Dynamo restarted its analysis.
         graphs: numbers of its graphs in ``ProgramRecord.graphs``.
         breaks: the graph breaks that Dynamo logged for it.
-        recompilation: why it was compiled again; ``None`` for the first time.
-        limit: the setting, or the stance, that kept it from being compiled again.
-        traced_functions: the lines that are in its graphs, by function.
-        eager_lines: the lines of its own that run eagerly, if Python reaches them.
-        guards: under which conditions the compilation may be used.
-        guard_count: how many guards there are, where a log has the texts of others; ``None``: as many as ``guards``.
+        recompilation: why it was recompiled; ``None`` for the first compile.
+        limit: the setting or the stance that prevented a recompile.
+        traced_functions: the lines in its graphs, by function.
+        eager_lines: its own lines that run eagerly if Python reaches them.
+        guards: the conditions for using the compilation.
+        guard_count: number of guards, if a log only has the texts of some; ``None``: as many as ``guards``.
         dynamic: sizes that were compiled as symbols.
-        specializations: sizes and numbers that were symbols, and became one value.
-        seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it. ``None`` where a
-            log does not say.
-        number: its place among the frame evaluations of the program, from 0.
-        may_compute: whether the code has an instruction that may compute something; of a log it is not known, and said
-            to.
-        count: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
-        compiled_function: number of the ``torch.compile`` that the call went through, from 1, each with its own; 0
-            where that is not known, or it keeps entries of its own (``isolate_recompiles``).
+        specializations: symbols for sizes and numbers that became constants.
+        seconds: measured wall time of Dynamo and the backend, including nested compiles. ``None`` if a log lacks it.
+        number: its position among the frame evaluations of the program, from 0.
+        may_compute: whether the code has an instruction that may compute something; True if not known, as in a log.
+        count: number of evaluations with the same outcome, if Dynamo is asked for each call and skips each.
+        compiled_function: number of the ``torch.compile`` behind the call, from 1; 0 if not known, or if it has cache
+            entries of its own (``isolate_recompiles``).
     """
 
     outcome: str
@@ -255,20 +251,20 @@ class FrameEvaluation:
 
 @dataclass(frozen=True)
 class ProgramFrame:
-    """A code that Dynamo was asked about: a function, or what follows a graph break in one.
+    """A code object that Dynamo evaluated: a function, or a resume function after a graph break.
 
     Attributes:
-        function, file, line: the function and where it begins; of a rest, the function that it is of.
-        resume_line: the line where a rest begins; ``None`` for a whole function.
-        code_lines: the lines that have code; the first one only where the body begins on it.
-        evaluations: each time that Dynamo was asked, in order.
-        prior_ids: compile ids of the variants that it had before the program was watched.
-        eager_lines: the lines of a code that was skipped before the program was watched, be it after it had
-            variants, which do not run any more; Dynamo is not asked again.
-        torch_caller: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
-            partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
-            and ``line`` are where that begins, or where it was called first where it is not the program's. All
-            such are variants of one code of torch's, so that they share its limit.
+        function, file, line: the function and its first line; for a resume function, the original function's.
+        resume_line: the first line of a resume function; ``None`` for a whole function.
+        code_lines: the lines that have code; the first one only if the body begins on it.
+        evaluations: Dynamo's evaluations, in order.
+        prior_ids: compile ids of the variants from before the watch.
+        eager_lines: the lines of code that was skipped before the watch, possibly after it had variants, which no
+            longer run; Dynamo does not evaluate it again.
+        torch_caller: torch's file with the wrapper function that calls an object with which Dynamo cannot begin (a
+            builtin, a partial, a torch module), ``""`` for all others. ``function`` is the program's name for the
+            object, ``file`` and ``line`` are its definition, or its first call if it is not the program's. All such
+            objects are variants of one code object of torch, so they share its limit.
     """
 
     function: str
@@ -289,18 +285,18 @@ class ProgramGraph:
     Attributes:
         number: its number in the program, from 0.
         id: compile id.
-        operators: calls in it; ``None`` where a log does not say.
-        calls: the operator of each, in order, of one with nested graphs theirs in brackets; ``()`` where only their
-            number is known.
-        inputs: what each input is (``x: float32[4, s0] cpu``).
+        operators: number of calls in it; ``None`` if a log lacks it.
+        calls: the operators of these calls in order, those of nested graphs in brackets; ``()`` if only their number
+            is known.
+        inputs: a description of each input (``x: float32[4, s0] cpu``).
         thread: name of the thread.
-        seconds: wall time of the backend's call, measured; ``None`` where a log does not say.
-        input_bytes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen.
-            ``None`` where one of them is not known.
-        output_bytes: bytes of the tensors that it returns, each once.
-        collectives: those of its forward, in order, as AOTAutograd traced it, DTensor's among them; as Dynamo did
-            where AOTAutograd did not. Those of its backward are in ``ProgramRecord.issued`` alone.
-        buckets: into which DDP cuts it, in the order of the forward; each piece is compiled alone.
+        seconds: measured wall time of the backend's call; ``None`` if a log lacks it.
+        input_bytes: bytes of the input tensors, without those of modules, for the observed sizes. ``None`` if one of
+            them is not known.
+        output_bytes: bytes of the returned tensors, each counted once.
+        collectives: the collectives of its forward, in order, as AOTAutograd traced it, including DTensor's; else as
+            Dynamo did. Those of its backward are only in ``ProgramRecord.issued``.
+        buckets: DDP's buckets, in the order of the forward; the graph is split there and each piece compiled alone.
     """
 
     number: int
@@ -318,18 +314,18 @@ class ProgramGraph:
 
 @dataclass(frozen=True)
 class CompileEvent:
-    """A part of compiling, as torch reports it itself.
+    """A part of a compile, as torch reports it.
 
     Attributes:
         name: torch's name.
-        start: microseconds from the beginning of the watch.
-        duration: microseconds; 0 of what has none (a cache that was hit or missed).
+        start: microseconds since the start of the watch.
+        duration: microseconds; 0 for an event without duration (a cache hit or miss).
         thread: number of the thread in this program.
-        id: compile id, ``""`` where torch says none.
-        phase: ``forward``, ``backward`` or ``inference`` where torch says it.
-        detail: what torch says more, as name and value.
-        depth: how many others it stands in.
-        evaluation: ``FrameEvaluation.number`` of the compile that it is of, -1 where that is not known but by its id.
+        id: compile id, ``""`` if torch gives none.
+        phase: ``forward``, ``backward`` or ``inference``, if torch gives it.
+        detail: torch's further details, as name and value.
+        depth: number of enclosing events.
+        evaluation: ``FrameEvaluation.number`` of its compile, -1 if only its id is known.
     """
 
     name: str
@@ -345,8 +341,8 @@ class CompileEvent:
 
 @dataclass(frozen=True)
 class LibrarySkips:
-    """Code outside of the program that Dynamo skipped, counted: torch's own, the standard library, and installed
-    packages that do not use torch (a notebook's kernel); with the graph breaks that Dynamo logged meanwhile."""
+    """Skipped frames outside the program, counted: torch's own, the standard library, and installed packages that do
+    not use torch (a notebook's kernel); with the graph breaks that Dynamo logged for them."""
 
     reason: str
     count: int
@@ -358,35 +354,35 @@ class ProgramRecord:
     """Record of a program that was watched.
 
     Attributes:
-        name: of the script, or of where the watch stands.
-        arguments: of the script.
+        name: name of the script, or of the place of the watch.
+        arguments: arguments of the script.
         ended: how the watch ended; ``""`` while it is open.
-        environment: where it ran.
-        frames: each code that Dynamo was asked about, in the order of the first time.
-        prior_frames: codes of the program that were compiled, or skipped, before it was watched, and that Dynamo
-            was not asked about since; calls of theirs are not seen.
+        environment: versions and device.
+        frames: each code object that Dynamo evaluated, in order of the first evaluation.
+        prior_frames: code of the program that was compiled or skipped before the watch, and that Dynamo has not
+            evaluated since; its calls are not observed.
         graphs: each graph that a backend was called with, in order.
-        events: parts of compiling, with their times, as torch reports them.
-        library_skips: frames skipped outside of the program.
-        sources: text of the functions of the program that were seen.
-        missing: what could not be seen, and why.
-        notes: things that a reader should know.
+        events: parts of compiles with their times, as torch reports them.
+        library_skips: frames skipped outside the program.
+        sources: text of the observed functions of the program.
+        missing: stages and claims that could not be observed, and why.
+        notes: remarks for the reader.
         seconds: wall time of the watch.
-        overhead_seconds: seconds of it that the watching itself took, as far as it measures itself.
-        created: when it began, in UTC.
-        log: what it was read from where it was not watched (``TORCH_TRACE``, ``torch.profiler``): what such a log does
-            not hold is in ``missing``.
-        rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
-        world: how many processes there are; 0 where that is not known.
-        profile: times that torch's profiler measured, joined from a trace.
-        cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
-        remedies: runs of the program with each remedy that is a setting, where they were asked for.
-        eager_frames: what ran eagerly, or may have, and is in no frame evaluation.
-        issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
-        modules: code that Inductor generated, of a log.
-        ahead: compiles of a log that no call requested.
-        vllm: models that vLLM compiled, of a log.
-        graph_calls: compile ids of graphs in the order of their calls, where a log has them.
+        overhead_seconds: seconds of it that watching took, as far as it measures itself.
+        created: start time, in UTC.
+        log: the kind of log that it was read from, if it was not watched (``TORCH_TRACE``, ``torch.profiler``); the
+            gaps of such a log are in ``missing``.
+        rank: rank of the process in ``torch.distributed``; ``None`` if that was not in use.
+        world: number of processes; 0 if not known.
+        profile: times from torch's profiler, joined from a trace.
+        cuda_graphs: CUDA graphs that torch would record, by graph and phase, if requested.
+        remedies: runs of the program with each remedy that is a setting, if requested.
+        eager_frames: functions that ran eagerly, or may have, without a frame evaluation.
+        issued: each collective and message that the process issued, in order; ``None`` if not observed.
+        modules: code that Inductor generated, from a log.
+        ahead: compiles that no call requested, from a log.
+        vllm: models that vLLM compiled, from a log.
+        graph_calls: compile ids of graphs in call order, if a log has them.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -422,27 +418,27 @@ class ProgramRecord:
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
     def lacks(self, *claims: str) -> str:
-        """Return why one of these claims (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+        """Return why one of these claims (``record.claims``) is not or only partly known; ``""`` if all are known."""
         return next(filter(None, (reason_for(self.missing, claim) for claim in claims)), "")
 
     @cached_property
     def evaluations(self) -> tuple[FrameEvaluation, ...]:
-        """Each time that Dynamo was asked about a code, in order."""
+        """All frame evaluations, in order."""
         return tuple(sorted((v for f in self.frames for v in f.evaluations), key=lambda v: v.number))
 
     @cached_property
     def breaks(self) -> tuple[Break, ...]:
-        """The graph breaks in frames: each time that Dynamo logged one."""
+        """The graph breaks in frames, one for each time that Dynamo logged one."""
         return tuple(b for v in self.evaluations for b in v.breaks)
 
     @cached_property
     def recompiles(self) -> tuple[FrameEvaluation, ...]:
-        """The frame evaluations that compiled a code again."""
+        """The frame evaluations that were recompiles."""
         return tuple(
             v for v in self.evaluations if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
         )
 
     @cached_property
     def skipped(self) -> tuple[FrameEvaluation, ...]:
-        """The frame evaluations after which all of a code, or its new variants, run eagerly."""
+        """The frame evaluations after which the code, or its new variants, run eagerly."""
         return tuple(v for v in self.evaluations if v.outcome in (SKIPPED, LIMIT, RAISED, FAILED))

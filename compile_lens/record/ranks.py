@@ -1,4 +1,4 @@
-"""Programs of several processes that work together, and what differs between them."""
+"""Programs of several cooperating processes, and the differences between them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ LEVELS = {
     BREAKS: "graph breaks",
     RECOMPILES: "what made a function be compiled again",
 }
-"""Levels at which ranks can differ: first those that make processes wait for each other for ever."""
+"""Levels at which ranks can differ: first those that can cause a deadlock."""
 
 
 @dataclass(frozen=True)
 class RankDifference:
-    """One thing that is not the same on all ranks.
+    """One difference between ranks.
 
     Attributes:
         level: a key of ``LEVELS``.
         place: the function or line.
-        position: of a function's compile, or of a collective: which one, from 0.
-        values: what it is, and the ranks where it is so, that of the lowest rank first.
-        group: of a collective, the ranks of its group; of a message, its ends; of ranks that wait for each other,
-            these.
+        position: number of a function's compile, or of a collective, from 0.
+        values: each value with its ranks, that of the lowest rank first.
+        group: the ranks of a collective's group; the two ends of a message; the ranks that wait for each other.
     """
 
     level: str
@@ -44,14 +43,14 @@ class RankDifference:
 
 @dataclass(frozen=True, repr=False)
 class RanksRecord:
-    """Programs by rank, and what differs.
+    """Programs by rank, and their differences.
 
     Attributes:
-        ranks: of each program, in order.
-        programs: as each process saw its own.
-        differences: what is not the same on all of them, by level.
-        not_compared: what keeps one from saying that they do the same where no difference is known.
-        notes: what a reader should know.
+        ranks: rank of each program, in order.
+        programs: the record of each process.
+        differences: the differences, by level.
+        not_compared: reasons why ranks may differ although no difference was observed.
+        notes: remarks for the reader.
     """
 
     ranks: tuple[int, ...]

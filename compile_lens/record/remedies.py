@@ -1,4 +1,4 @@
-"""Remedies of a program that are settings of torch's, and the runs of the program that tried them."""
+"""Remedies for a program that are torch settings, and runs of the program that tried them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ISOLATE = "isolate_recompiles"
 LIMIT = "recompile_limit"
 TOTAL_LIMIT = "accumulated_recompile_limit"
 FLAGS = (CAPTURE_SCALARS, CAPTURE_SHAPES, UNSPECIALIZED_INTS)
-"""Settings of ``torch._dynamo.config`` that are turned on."""
+"""Boolean settings of ``torch._dynamo.config`` that are turned on."""
 
 SETTING = "setting "
-"""Begins the stage of what is missing of a run whose setting was not in force all the time."""
+"""Prefix of the ``Missing`` stage of a run whose setting was not in force all the time."""
 
 NEVER_IN_FORCE = "never in force"
-"""Begins the reason where it was not in force at all."""
+"""Prefix of the reason if it was never in force."""
 
 
 @dataclass(frozen=True)
 class DimensionMark:
-    """A dimension that ``mark_dynamic`` marks before a function is called.
+    """A dimension to mark with ``mark_dynamic`` before a function is called.
 
     Attributes:
-        function, file, line: the function and where it begins.
-        tensor: the tensor, as the function names it (``x``, ``batch['ids']``).
+        function, file, line: the function and its first line.
+        tensor: the tensor in the function (``x``, ``batch['ids']``).
         dim: the dimension.
     """
 
@@ -45,14 +45,14 @@ class DimensionMark:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A setting of torch's.
+    """A torch setting.
 
     Attributes:
         kind: its name, one of the constants of this module.
-        code: how a program has it: ``torch.compile(…, dynamic=True)``.
-        value: of a limit, the number.
-        functions: of ``reorderable_logging_functions``, names of those that are added.
-        marks: of ``mark_dynamic``, the dimensions.
+        code: code that applies it: ``torch.compile(…, dynamic=True)``.
+        value: the number of a limit.
+        functions: names of the functions added to ``reorderable_logging_functions``.
+        marks: dimensions for ``mark_dynamic``.
     """
 
     kind: str
@@ -73,11 +73,11 @@ class EagerPart:
 
 @dataclass(frozen=True)
 class RunFigures:
-    """Figures of one run; ``None`` where one was not observed in full.
+    """Figures of one run; ``None`` for a figure that was not fully observed.
 
     Attributes:
         graphs, breaks, recompiles: as torch counts them.
-        eager: what ran eagerly.
+        eager: code that ran eagerly.
     """
 
     graphs: int | None
@@ -91,12 +91,12 @@ class RemedyRun:
     """One run of the program with one remedy, or with several.
 
     Attributes:
-        remedies: those that were set.
-        figures: what was counted; ``None`` where ``missing`` says why there is no run.
-        agrees: whether the results are those of the run without a remedy; ``None`` where that is not known.
+        remedies: the remedies in force.
+        figures: the figures; ``None`` if there was no run, and ``missing`` says why.
+        agrees: whether the results equal those of the run without a remedy; ``None`` if not known.
         comparison: what was compared and what differs, or why nothing was compared.
         missing: why it was not run, or why its figures are not known.
-        notes: things that a reader should know.
+        notes: remarks for the reader.
     """
 
     remedies: tuple[Remedy, ...]
@@ -112,11 +112,11 @@ class ProgramRemedies:
     """Runs of a program with each remedy that is a setting, and with all that helped.
 
     Attributes:
-        base: the run without a remedy; ``None`` where ``missing`` says why there is none.
-        runs: one for each remedy, those that did not take place included.
-        together: the run with all remedies that helped; ``None`` where fewer than two did.
-        count: how many times the program ran in all.
-        result: what was compared: ``output and exit code``, ``returned value``.
+        base: the run without a remedy; ``None`` if there is none, and ``missing`` says why.
+        runs: one for each remedy, including those that did not run.
+        together: the run with all remedies that helped; ``None`` if fewer than two did.
+        count: total number of runs of the program.
+        result: the compared result: ``output and exit code``, ``returned value``.
         missing: why nothing was tried.
     """
 

@@ -9,9 +9,9 @@ from .delegates import delegate
 from .graph import Frame
 
 BACKENDS = ("cpu", "cuda", "mps")
-"""Devices that the tables answer for in full."""
+"""Devices that the tables cover completely."""
 
-HOW = {
+KIND_MEANINGS = {
     "kernel": "a kernel of its own",
     "composite": "made of other operators, and works where those do",
     "on the CPU": "handed to the CPU by the MPS backend itself, with a copy there and back",
@@ -19,10 +19,10 @@ HOW = {
     "none": "no implementation",
     "unknown": "not in torch's table, and not registered in this process",
 }
-"""Values of ``Implementation.kind``, and their meaning."""
+"""Values of ``Implementation.kind`` with their meanings."""
 
 NO_TYPES = {"mps": ("float64", "complex128")}
-"""Types that a device does not have at all, whatever the operator: Metal has no 64-bit floating point."""
+"""Types that a device lacks for all operators: Metal has no 64-bit floating point."""
 
 TYPES_NOTE = (
     "Types are not in the table: a kernel that is there may refuse some of them. On MPS there is no float64 and no "
@@ -37,8 +37,8 @@ class Implementation:
 
     Attributes:
         backend: ``cpu``, ``cuda`` or ``mps``.
-        kind: a key of ``HOW``.
-        function: the C++ function, or the operator that it is generated from; ``""`` where the table names none.
+        kind: a key of ``KIND_MEANINGS``.
+        function: the C++ function, or the operator that it is generated from; ``""`` if the table names none.
     """
 
     backend: str
@@ -52,12 +52,12 @@ class Overload:
 
     Attributes:
         name: ``"aten.sort.stable"``.
-        schema: its signature, as torch writes it.
+        schema: torch's signature.
         implementations: one for each of ``BACKENDS``.
         others: further dispatch keys that the table lists (``SparseCPU``, ``QuantizedCPU``, ``XPU``).
-        inductor: how Inductor takes it: ``lowering``, ``decomposition``, ``library call``, ``library or template`` or
+        inductor: how Inductor handles it: ``lowering``, ``decomposition``, ``library call``, ``library or template`` or
             ``not registered``.
-        inductor_note: the same in a sentence, with what some devices lack.
+        inductor_note: the same in a sentence, with the gaps of some devices.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Support:
     """Result of ``compile_lens.support``.
 
     Attributes:
-        operator: the operator as it was asked for.
-        overloads: its overloads, without those that write to ``out=`` unless one was asked for.
-        source: the table that this was read from, with torch's version.
-        notes: what the table does not say.
+        operator: the operator, as requested.
+        overloads: its overloads, without those that write to ``out=`` unless requested.
+        source: the table behind it, with torch's version.
+        notes: limits of the table.
     """
 
     operator: str
@@ -106,11 +106,11 @@ class UnsupportedOperator:
 
     Attributes:
         op: the operator (``"aten.histc"``).
-        places: where it stands: ``inference graph`` (what was handed to Inductor), ``library call in inference``,
-            ``eager inference``; for the other phases alike.
-        frames: the Python lines that it came from; empty where none is known.
+        places: where it occurs: ``inference graph`` (the graph handed to Inductor), ``library call in inference``,
+            ``eager inference``; the same for other phases.
+        frames: the Python lines that it came from; empty if none is known.
         reason: what the target lacks.
-        compiled: what that means for compiled code: Inductor generates it itself, or calls what is lacking.
+        compiled: the effect on compiled code: Inductor generates the operator itself, or calls the missing function.
     """
 
     op: str
@@ -126,12 +126,12 @@ class Unsupported:
 
     Attributes:
         function: the captured function.
-        target: the target, and ``device`` the type of it that torch knows.
+        target: the target; ``device`` is torch's type of it.
         checked: operators that were looked up.
-        operators: what is lacking, in the order of the program.
-        unknown: operators that are not in torch's table, so that nothing is known of them.
-        source: the table that this was read from.
-        notes: what has to be known to read it.
+        operators: unsupported operators, in program order.
+        unknown: operators that are not in torch's table.
+        source: the table behind it.
+        notes: remarks for the reader.
     """
 
     function: str
@@ -144,7 +144,7 @@ class Unsupported:
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """True if the target lacks anything."""
+        """Return True if the target lacks anything."""
         return bool(self.operators)
 
     def __len__(self) -> int:
@@ -167,5 +167,5 @@ NEEDS = {
     "sort": ("SORT", "sorts"),
     **dict.fromkeys(("bucketize", "searchsorted"), ("BUCKETIZE", "searches in sorted values")),
 }
-"""Operators whose lowering needs more than loops: the backend feature that torch asks for, and what it gives
+"""Operators whose lowering needs more than loops: the backend feature that torch requires, and a word for it
 (``torch/_inductor/ir.py``: ``Scan.create``, ``Sort.create``; ``torch/_inductor/lowering.py``: ``bucketize``)."""

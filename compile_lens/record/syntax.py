@@ -1,4 +1,4 @@
-"""The syntax tree of Python text."""
+"""Parsing of Python text that works around a race in CPython."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 ATTEMPTS = 20
 PAUSE = 0.001
-"""Seconds before the second attempt; each pause is longer by as much, so that threads get out of step."""
+"""Seconds before the second attempt; each pause is that much longer, so that threads get out of step."""
 
 
 @overload
@@ -18,9 +18,8 @@ def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
 def parse(text: str, mode: str = "exec") -> Any:
     """Return ``ast.parse(text, mode=mode)``.
 
-    CPython 3.11 counts its depth in a text for all threads together, and raises ``SystemError`` where another
-    one, or a finalizer, parses at the same time (python/cpython#106905). The text has no part in that: it is parsed
-    again.
+    CPython 3.11 shares its recursion counter between threads, and raises ``SystemError`` if another thread or a
+    finalizer parses at the same time (python/cpython#106905). The text is not at fault, so it is parsed again.
     """
     for attempt in range(1, ATTEMPTS):
         try:

@@ -14,7 +14,7 @@ KINDS = {
     GRADIENT: ("gradient", "gradients"),
     ALIAS: ("pair that shares memory", "pairs that share memory"),
 }
-"""Kinds of comparison, and the words for one and for several of them."""
+"""Kinds of comparison, with singular and plural."""
 
 
 AGREES, DISAGREES, PARTLY, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
@@ -26,19 +26,19 @@ AGREES, DISAGREES, PARTLY, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
     "not comparable: uninitialised memory",
     "was not compared",
 )
-"""The verdicts of a ``Verification``."""
+"""Values of ``Verification.verdict``."""
 
 
 @dataclass(frozen=True)
 class ValueCheck:
-    """One thing that the call did, compiled against eager: a tensor or a plain value of the result, one that was
-    changed in place, a gradient, or memory that a result shares.
+    """One effect of the call, compiled against eager: a tensor or a plain value of the result, a value changed in
+    place, a gradient, or memory that a result shares.
 
-    ``kind`` is a key of ``KINDS``; ``problem`` says what differs beside the numbers (dtype, shape, strides, …), and
-    ``special`` where a NaN or an infinity stands for another number: the difference is infinite then.
+    ``kind`` is a key of ``KINDS``; ``problem`` says what differs besides the numbers (dtype, shape, strides, …), and
+    ``special`` where only one side has a NaN or an infinity, or another one: the difference is infinite then.
     ``max_abs`` and ``max_rel`` are the largest absolute and relative differences between compiled and eager;
-    ``eager_abs`` and ``compiled_abs`` those of each against a float64 run of the same function (``None`` where
-    the function does not run in float64). All are measured.
+    ``eager_abs`` and ``compiled_abs`` are the largest absolute differences of each from a float64 run of the same
+    function (``None`` if the function does not run in float64). All are measured.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ValueCheck:
 
     @property
     def has_numbers(self) -> bool:
-        """False if its numbers were not compared, but only type, shape and strides."""
+        """False if only type, shape and strides were compared, not numbers."""
         return self.max_abs == self.max_abs
 
     def __str__(self) -> str:
@@ -77,15 +77,15 @@ class Verification:
 
     Attributes:
         comparisons: one for each observable effect.
-        same_code: True if the code that was built now is the code in the record; None if the record has none, or
-            other code had to be built.
-        not_run: parts that have no code to compare, each with its reason.
-        not_compared: what the code does and could not be compared, each with its reason: a graph that nothing here can
-            run, a call that raises when it is compiled, values that depend on rounding or on the order of equal
-            elements, or cannot be read.
+        same_code: True if the newly built code equals the code in the record; None if the record has none, or other
+            code had to be built.
+        not_run: parts without code to compare, each with its reason.
+        not_compared: effects that could not be compared, each with its reason: a graph that cannot run here, a call
+            that raises when compiled, values that depend on rounding or on the order of equal elements, or cannot be
+            read.
         runner: what ran the code; ``""`` if this machine did.
-        random: why numbers that were drawn could not be compared.
-        uninitialized: why values that depend on memory that nothing wrote could not be compared.
+        random: why random numbers could not be compared.
+        uninitialized: why values that depend on uninitialized memory could not be compared.
     """
 
     comparisons: tuple[ValueCheck, ...]
@@ -99,7 +99,7 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``DISAGREES``, ``agrees in part``, ``nothing to compare``, ``not comparable: random``,
+        """One of ``agrees``, ``DISAGREES``, ``agrees in part``, ``nothing to compare``, ``not comparable: random``,
         ``not comparable: uninitialised memory`` or ``was not compared``."""
         if not all(c.ok for c in self.comparisons):
             return DISAGREES
@@ -115,13 +115,13 @@ class Verification:
 
     @property
     def ok(self) -> bool | None:
-        """True if all comparisons agree. None where that is no verdict: something could not be compared, or the
+        """True if all comparisons agree, False if one does not. None if effects could not be compared, or the
         comparison leaves out random numbers or uninitialized memory."""
         return {AGREES: True, DISAGREES: False}.get(self.verdict)
 
     @property
     def compared(self) -> str:
-        """The values that were compared, counted by kind: ``1 result, 2 gradients``; ``""`` for nothing."""
+        """Number of compared values by kind: ``1 result, 2 gradients``; ``""`` for none."""
         counts = Counter(c.kind for c in self.comparisons)
         return ", ".join(
             f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
@@ -129,7 +129,7 @@ class Verification:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences on how another call was compared, and on values that were not, each with its reason."""
+        """Sentences on changes to the compared call, and on values that were not compared, each with its reason."""
         parts = (*self.not_compared, *self.not_run)
         remarks = (self.note, self.random, self.uninitialized, self.runner)
         return (*filter(None, remarks), *(f"not compared: {part}: {reason}" for part, reason in parts))

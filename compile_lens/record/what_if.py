@@ -9,29 +9,29 @@ from typing import Any
 from .capture import Record
 
 FIGURES = ("graphs", "recompiles", "launches", "extern", "bytes", "peak", "saved", "disagreement")
-"""Figures that are compared, in the order in which they are shown; of ``HELPS`` less is better. ``disagreement`` is the
-largest difference between compiled and eager values."""
+"""Compared figures in display order; for those of ``LOWER_IS_BETTER`` less is better. ``disagreement`` is the largest
+difference between compiled and eager values."""
 
-HELPS = ("recompiles", "launches", "bytes", "peak", "saved", "disagreement")
+LOWER_IS_BETTER = ("recompiles", "launches", "bytes", "peak", "saved", "disagreement")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The same call captured with a switch turned, or with two.
+    """The same call captured with one or two switches changed.
 
     Attributes:
         name: the switches, with a plus sign between two.
-        settings: what was set, as ``name=value``.
-        description: what the switch does, in a line.
-        figures: those that changed, by name: before and after. ``None`` where one is not known.
-        code_changed: whether anything of the program or its code is another; ``None`` where there is no capture.
-        failure: why there is no capture of it; ``""`` where there is.
-        capture: what was captured; ``None`` where it failed.
-        arguments: what ``capture`` and ``benchmark`` take to have it so; ``None`` for a setting that they do not take
-            (the partitioner's, which is set where torch has it, and ``isolate_recompiles``).
-        to_apply: the code that has it so in a program: ``torch.compile(f, options={"split_reductions": False})``, and
-            before it, in lines of their own, settings that it does not take.
-        switches: of a pair the names of its two switches; else empty.
+        settings: the settings, as ``name=value``.
+        description: the effect of the switch, in a line.
+        figures: the changed figures by name, before and after. ``None`` for an unknown figure.
+        code_changed: whether the program's capture or its code changed; ``None`` if there is no capture.
+        failure: why there is no capture; ``""`` if there is one.
+        capture: the capture; ``None`` if it failed.
+        arguments: arguments of ``capture`` and ``benchmark`` that apply it; ``None`` for a setting that they do not
+            take (the partitioner's, which is set in torch's config, and ``isolate_recompiles``).
+        to_apply: code that applies it in a program: ``torch.compile(f, options={"split_reductions": False})``, preceded
+            by lines for settings that ``torch.compile`` does not take.
+        switches: the names of the two switches of a pair; else empty.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Trial:
 
     @property
     def lower(self) -> tuple[str, ...]:
-        """Names of the figures (of ``HELPS``: recompiles, launches, bytes and more) that are lower with it."""
+        """Names of the figures of ``LOWER_IS_BETTER`` (recompiles, launches, bytes and more) that are lower with it."""
         return self._where(lambda before, after: after < before)
 
     @property
@@ -64,7 +64,7 @@ class Trial:
         """Return True if a figure is lower than with ``other``, a trial of the same call, and none is higher."""
         own, others = dict(self.figures), dict(other.figures)
         less = False
-        for name in HELPS:
+        for name in LOWER_IS_BETTER:
             if own.get(name) == others.get(name):
                 continue
             either = own.get(name) or others[name]
@@ -78,18 +78,18 @@ class Trial:
         return tuple(
             name
             for name, (before, after) in self.figures
-            if name in HELPS and before is not None and after is not None and asked(before, after)
+            if name in LOWER_IS_BETTER and before is not None and after is not None and asked(before, after)
         )
 
 
 @dataclass(frozen=True, repr=False)
 class WhatIfRecord:
-    """Effect of each switch that was turned.
+    """Effect of each switch that was changed.
 
     Attributes:
-        function: what was captured.
-        base: the capture as it is.
-        trials: what was tried, each switch by itself, then pairs of those that matter.
+        function: the captured function.
+        base: the unchanged capture.
+        trials: each switch alone, then pairs of those that matter.
         not_tried: switches that were not tried, and why.
         interrupted: whether it was stopped before all of them were tried.
     """
@@ -102,9 +102,9 @@ class WhatIfRecord:
 
     @property
     def helpful(self) -> tuple[Trial, ...]:
-        """Trials with fewer recompiles, launches or bytes, a lower peak, less kept for the backward, or values nearer
-        to eager's: those without a drawback first, the most saved first; a pair only where it is better than each of
-        its two. Whether any of them is faster nobody can tell without running it."""
+        """Trials with fewer recompiles, launches or bytes, a lower peak, fewer bytes saved for the backward, or values
+        nearer to eager's: those without a drawback first, then by the largest saving; a pair only if it is better than
+        each of its switches. Whether any of them is faster is not known without running it."""
         trials = [trial for trial in self.trials if trial.lower and trial not in self.pairs_without_gain]
 
         def rank(trial: Trial) -> tuple[bool, float, int, int]:
@@ -119,7 +119,7 @@ class WhatIfRecord:
 
     @property
     def pairs_without_gain(self) -> tuple[Trial, ...]:
-        """Pairs that change a figure and are no better than one of their two switches by itself."""
+        """Pairs that change a figure but are no better than one of their two switches alone."""
         alone = {trial.name: trial for trial in self.trials if not trial.switches}
         return tuple(
             trial
@@ -130,7 +130,7 @@ class WhatIfRecord:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data, without the captures."""
+        """Return the trials as plain JSON data, without the captures."""
         return {
             "function": self.function,
             "trials": [

@@ -5,7 +5,14 @@ from __future__ import annotations
 import textwrap
 
 from compile_lens.record.messages import first_names
-from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
+from compile_lens.record.support import (
+    BACKENDS,
+    KIND_MEANINGS,
+    Overload,
+    Support,
+    Unsupported,
+    UnsupportedOperator,
+)
 
 from .words.characters import aligned, flat
 from .words.labels import places
@@ -27,7 +34,7 @@ def page(support: Support) -> str:
         if overload.others:
             lines += _wrapped(f"further kernels: {', '.join(overload.others)}", "    ")
     used = dict.fromkeys(i.kind for o in support.overloads for i in o.implementations)
-    lines += ["", *(line for how in used for line in _wrapped(f"{how}: {HOW[how]}", "  "))]
+    lines += ["", *(line for how in used for line in _wrapped(f"{how}: {KIND_MEANINGS[how]}", "  "))]
     return "\n".join([*lines, "", *(line for note in support.notes for line in _wrapped(note, "  "))]) + "\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 from compile_lens import RecordError, UsageError
 from compile_lens.cli import main
 from compile_lens.record import journal
-from compile_lens.record.json_stream import CHUNK, JsonStreamError, elements
+from compile_lens.record.json_stream import CHUNK_BYTES, JsonStreamError, elements
 from compile_lens.record.profiler_trace import is_profiler_trace, read_trace
 
 PIECE = 1 << 16
@@ -83,11 +83,11 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
     path = trace(
         tmp_path, f'{{"schemaVersion": 1, "traceEvents": [{one}, ' + f"{filler}, " * 6_000 + f"{one}]}}"
     )
-    assert path.stat().st_size > 20 * CHUNK
+    assert path.stat().st_size > 20 * CHUNK_BYTES
     tracemalloc.start()
     try:
         assert len(read_trace(path).runs) == 2
-        assert tracemalloc.get_traced_memory()[1] < 8 * CHUNK
+        assert tracemalloc.get_traced_memory()[1] < 8 * CHUNK_BYTES
     finally:
         tracemalloc.stop()
 
@@ -111,8 +111,8 @@ KINDS: dict[str, Any] = {
 def test_what_is_held_of_a_trace_is_limited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK", PIECE)
-    monkeypatch.setattr("compile_lens.record.profiler_trace.MOST_BYTES", most := 4 << 20)
+    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK_BYTES", PIECE)
+    monkeypatch.setattr("compile_lens.record.profiler_trace.MAX_BYTES", most := 4 << 20)
     plain = event(name="op")
     size = most // (100_000 if "long" in kind else 300) + 100
     many = [{**plain, "ts": 1e7 + number, **KINDS[kind](10**6 + number)} for number in range(size)]
@@ -137,7 +137,7 @@ def test_what_is_held_of_a_trace_is_limited(
 def test_a_value_of_many_parts_is_not_read(
     tmp_path: Path, part: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compile_lens.record.json_stream.PIECE", PIECE)
+    monkeypatch.setattr("compile_lens.record.json_stream.MAX_CHARACTERS", PIECE)
     size = PIECE // len(part)
     with pytest.raises(RecordError, match="longer than"):
         read_trace(trace(tmp_path, where.format(",".join([part] * size)), "trace.json.gz"))
@@ -171,7 +171,7 @@ def test_events_around_a_run_say_what_it_is_of(tmp_path: Path) -> None:
 def test_values_may_stand_on_the_border_of_what_is_read(
     tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK", size)
+    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK_BYTES", size)
     body = {"a": [1, {"é": "]}"}], "b": -12.5e3, "list": [123456, "ä\n", [], {}, None, True, 7]}
     path = trace(tmp_path, json.dumps(body, ensure_ascii=False, indent=1))
     assert list(elements(path, "list")) == body["list"]

@@ -12,7 +12,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Tensor
 from compile_lens.record.support import (
     BACKENDS,
-    HOW,
+    KIND_MEANINGS,
     Implementation,
     Overload,
     Support,
@@ -98,7 +98,10 @@ def test_the_page_has_every_backend_and_explains_its_words() -> None:
     found = Support("x", (overload("kernel", "composite", "none"),), "the table", ("Types are not in it.",))
     text = full(found)
     assert "aten.x  kernel  composite  none  lowering" in text
-    assert all(HOW[how] in text for how in ("kernel", "composite", "none")) and HOW["registered"] not in text
+    assert (
+        all(KIND_MEANINGS[how] in text for how in ("kernel", "composite", "none"))
+        and KIND_MEANINGS["registered"] not in text
+    )
     assert "further kernels: SparseCPU" in text and "Types are not in it." in text and "the table" in text
     assert found.to_dict()["overloads"][0]["implementations"][2] == {
         "backend": "mps",

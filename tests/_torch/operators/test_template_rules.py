@@ -33,7 +33,7 @@ def test_by_type(dtype: torch.dtype) -> None:
     ):
         torchs = [utils.use_triton_template(layout, enable_int32=more) for more in (False, True)]
     name = str(dtype).removeprefix("torch.")
-    for operator in autotuning.OF_FLOATS:
+    for operator in autotuning.FLOAT_OPERATORS:
         assert (autotuning.no_template_reason("cuda", resolve("h100"), operator, name) == "") is any(torchs)
 
 
