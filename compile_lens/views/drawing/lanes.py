@@ -1,7 +1,7 @@
-"""Spans of time in lanes, one below the other, as SVG: who did what when.
+"""Timelines as SVG: spans of time in lanes, one below the other.
 
-Self-contained, without ids, scripts or outside references; the same bytes each time. What a bar is, its lane says:
-colour repeats it. Several charts in one document have one scale of time, so that their lengths compare.
+Self-contained, without ids, scripts or outside references, and deterministic. A bar's lane tells its kind, as does its
+colour. Charts in one document share a time scale.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from .sheet import fills, themed
 from .svg import escape, px
 
 WIDTH = 840.0
-"""The document's width in pixels: a notebook's cell in a window of 1280."""
+"""The document's width in pixels, that of a notebook cell in a window of 1280 pixels."""
 
 _MARGIN, _ROW, _BAR, _LOW = 16.0, 25.0, 17.0, 13.0
 _SMALL, _LABEL = 12.0, 11.0
 _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _LOOKS = {"part": "view", "ask": "control", "wait": "mutation", "work": "pointwise", "copy": "allocation"}
-"""The kinds of nodes whose colours the bars have, by what they are."""
+"""Kinds of nodes whose colours the bars use, by kind of bar."""
 
 _FIGURES = (1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A span of time, in seconds: what it is (a key of ``_LOOKS``), its label where it has room, and its tooltip."""
+    """A span of time in seconds, with its kind (a key of ``_LOOKS``), a label shown if there is room, and a tooltip."""
 
     start: float
     seconds: float
@@ -53,7 +53,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lanes under a heading, and the sentences that stand between both."""
+    """Lanes below a heading and sentences."""
 
     heading: str
     sentences: tuple[str, ...]
@@ -65,7 +65,8 @@ class Chart:
 
 
 def to_svg(charts: Sequence[Chart], *, about: str, stamp: str) -> str:
-    """The charts, one below the other. ``about`` tells them in words, and ``stamp``, below them, what they are of."""
+    """Return the charts, one below the other. ``about`` is the alternative text; ``stamp``, below them, names their
+    source."""
     names = [lane.name for chart in charts for lane in chart.lanes]
     left = _MARGIN + max((width(name, _SMALL) for name in names), default=0.0) + 10
     longest = max((chart.seconds for chart in charts), default=0.0) or 1.0
@@ -119,14 +120,14 @@ def _chart(chart: Chart, y: float, left: float, scale: float) -> tuple[list[str]
 
 
 def _rooms(places: Sequence[tuple[float, float]]) -> list[float]:
-    """The room after each bar, up to the next one or the end of the lane."""
+    """Return the space after each bar, up to the next one or the end of the lane."""
     starts = sorted(x for x, _ in places)
     ends = [x + wide for x, wide in places]
     return [next((x for x in starts if x >= end), WIDTH - _MARGIN) - end for end in ends]
 
 
 def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
-    # A bar of half a pixel is seen, too; where it is drawn wider than it is, it is so for all eyes alike.
+    # Even the shortest bar is drawn with a visible width.
     height = _LOW if bar.look == "copy" else _BAR
     top = y + _BAR - height
     box = f'x="{px(x)}" y="{px(top)}" width="{px(max(across, 1.2))}" height="{px(height)}"'
@@ -135,7 +136,7 @@ def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
     label = one_line(bar.label)
     wanted = width(label, _LABEL) + 1
     if label and bar.look == "part" and wanted > across:
-        pointing = f"← {label}"  # beside its bar, not over the time in which it stands
+        pointing = f"← {label}"  # the label refers to the bar on its left
         if width(pointing, _LABEL) + 9 <= room:
             at = f'x="{px(x + max(across, 1.2) + 4)}" y="{px(top + height / 2 + 4)}"'
             return f'{drawn}<text class="label beside" {at}>{escape(pointing)}</text>'
@@ -149,7 +150,7 @@ def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
 
 
 def _axis(seconds: float, y: float, left: float, scale: float) -> tuple[list[str], float]:
-    """Round milliseconds, or microseconds where all is shorter than one."""
+    """Return the axis in round milliseconds, or in microseconds if all is shorter than 1 ms."""
     unit, name = (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
     step = next(s for s in _steps() if s * scale / unit >= 64)
     parts = ['<g class="axis">']
@@ -157,7 +158,7 @@ def _axis(seconds: float, y: float, left: float, scale: float) -> tuple[list[str
     for number in range(count + 1):
         x = px(left + scale * number * step / unit)
         text = f"{number * step:g}" + (f" {name}" if number == count else "")
-        # The last one ends where its number does, so that its unit leaves the document nowhere.
+        # The last label is right-aligned, so that its unit stays within the document.
         last = ' class="end"' if number == count and number else ""
         x_text = px(float(x) + (6 if last else 0))
         parts += [
@@ -173,7 +174,8 @@ def _steps() -> Iterator[float]:
 
 
 def _wrap(sentence: str) -> Iterable[str]:
-    """Lines of at most the document's width; text without spaces, such as Chinese, breaks anywhere."""
+    """Return a sentence in lines of at most the document's width; text without spaces, such as Chinese, breaks
+    anywhere."""
     room = int((WIDTH - 2 * _MARGIN) / width("x", _SMALL))
     lines = [""]
     for word in one_line(sentence).split(" "):
@@ -212,15 +214,15 @@ def _colours(theme: Theme, dark: bool) -> str:
 
 
 MOST = 40
-"""Buffers that are drawn: the largest."""
+"""Maximum number of buffers drawn, the largest ones."""
 
 _WIDTH, _LEFT, _BUFFER_ROW, _HELD = 640, 150, 15, 46
 _KINDS = {"input": "input", "intermediate": "pointwise", "output": "output", "saved": "reduction"}
-"""The colours of the kinds of buffers, by kinds of nodes."""
+"""Kind of node whose colour each kind of buffer uses."""
 
 
 def timeline(memory: Memory, last: int) -> str:
-    """The drawing; ``last`` is the last line of the module. ``""`` where no size is known."""
+    """Return the drawing; ``last`` is the last line of the module. ``""`` if no size is known."""
     sized = [b for b in memory.buffers if b.nbytes and not b.base]
     if not sized:
         return ""
@@ -252,12 +254,12 @@ def timeline(memory: Memory, last: int) -> str:
 
 
 def _end(last: int, lines: list[int]) -> int:
-    """The last line that is drawn: that of the module, where the record knows it."""
+    """Return the last line drawn: the module's, if known."""
     return min(last, max(lines, default=0) + 4) if last else max(lines, default=1) + 1
 
 
 def _curve(sized: list[Buffer], first: int, end: int, x: Callable[[int, int], float]) -> str:
-    """The bytes that are live at each line. Memory that is reused counts once."""
+    """Return the curve of live bytes at each line; reused memory counts once."""
     changes: dict[int, int] = {}
     taken = {b.reuses for b in sized if b.reuses}
     for b in sized:

@@ -1,7 +1,7 @@
-"""The roofline as SVG: kernels by their arithmetic intensity, under the roof of a device.
+"""Roofline as SVG: kernels by arithmetic intensity, under the roof of a device.
 
-Self-contained, without ids, scripts or outside references; the same bytes each time. Where a kernel's time is
-modelled, it stands *on* the roof: the least time puts it there, no clock did. What was measured stands below.
+Self-contained, without ids, scripts or outside references, and deterministic. A kernel with a modelled time is *on* the
+roof, since the model is the minimum time; measured kernels are below.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ WIDTH, HEIGHT = 640.0, 250.0
 _LEFT, _RIGHT, _ROW = 96.0, 30.0, 14.0
 _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _ROOM = 92
-"""Columns of a line of text across the document."""
+"""Maximum characters of a line of text in the document."""
 
 
 def to_svg(roofline: Roofline, *, title: str = "") -> str:
-    """``roofline`` as an SVG document. ``title`` is its heading."""
+    """Return ``roofline`` as an SVG document with the heading ``title``."""
     return _Plot(roofline, shorten(one_line(title), 200) or "Roofline").document()
 
 
@@ -150,7 +150,7 @@ class _Plot:
             if bound.rate is None:
                 continue
             x, y = self._x(bound.kernel.intensity or 1.0), self._y(bound.rate)
-            # Shape says it as well as colour: a circle is memory-bound, a square compute-bound.
+            # The shape repeats the colour's meaning: a circle is memory-bound, a square compute-bound.
             if bound.bound == MEMORY:
                 mark = f'<circle class="memory" cx="{px(x)}" cy="{px(y)}" r="4.5"/>'
             else:
@@ -168,7 +168,7 @@ class _Plot:
         return parts
 
     def _lane(self, y: float) -> tuple[list[str], float]:
-        """The kernels' numbers under the axis: those at one place together, places beside each other stacked."""
+        """Return the kernels' numbers below the axis; equal positions are merged, close ones stacked."""
         places: list[list[tuple[float, int]]] = []
         for number, bound in sorted(self.drawn, key=lambda d: (d[1].kernel.intensity or 0.0, d[0])):
             x = self._x(bound.kernel.intensity or 1.0)
@@ -228,14 +228,14 @@ def _intensity(bound: Bound) -> str:
 
 
 def _decades(marks: Iterable[float], least: int = 2) -> tuple[int, int]:
-    """Powers of ten around all marks, at least ``least`` apart."""
+    """Return exponents of the powers of ten around all marks, at least ``least`` apart."""
     logs = [math.log10(m) for m in marks if m > 0]
     low, high = (math.floor(min(logs)), math.ceil(max(logs) + 0.05)) if logs else (-1, 1)
     return low, max(high, low + least)
 
 
 def _numbers(numbers: Iterable[int]) -> str:
-    """``1, 3–5``."""
+    """Return numbers as ranges: ``1, 3–5``."""
     return ", ".join(
         str(a) if a == b else f"{a}–{b}" if b - a > 1 else f"{a}, {b}" for a, b in ranges(numbers)
     )

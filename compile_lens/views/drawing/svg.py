@@ -1,9 +1,8 @@
-"""A graph as SVG, written from Graphviz' coordinates: small, self-contained, the same bytes each time.
+"""Drawing of a graph as SVG from Graphviz's coordinates: small, self-contained and deterministic.
 
-The document holds no ids, scripts or outside references, so that several can stand in one page, inline or
-as ``<img>``. Nodes are ``<g class="node kind-…" data-node="…">`` and edges
-``<g class="edge" data-from="…" data-to="…">``: a viewer may hang behaviour on those. A collapsed box lists
-its nodes in ``data-members``, between spaces.
+The document has no ids, scripts or outside references, so that a page can have several, inline or as ``<img>``. Nodes
+are ``<g class="node kind-…" data-node="…">`` and edges ``<g class="edge" data-from="…" data-to="…">``, to which a
+viewer can attach behaviour. A collapsed box lists its nodes in ``data-members``, separated by spaces.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ MARGIN = 16.0
 """Blank border of the document, in pixels."""
 
 NARROWEST = 360.0
-"""The least width of the document: a caption needs room to read."""
+"""Minimum width of the document in pixels, for the caption."""
 
 CELL = 840.0
-"""Pixels of a notebook's cell, in a window of 1280."""
+"""Width of a notebook cell in a window of 1280 pixels."""
 
-TOLD = 12
-"""How many calls the text in place of a drawing names."""
+MAX_NAMED_CALLS = 12
+"""Maximum number of calls that the alternative text names."""
 
 _TITLE_SIZE = 14.0
 _CAPTION_SIZE = 11.0
@@ -42,11 +41,11 @@ _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 def to_svg(graph: Graph, *, title: str = "", layout: Layout | None = None) -> str:
-    """``graph`` as an SVG document.
+    """Return ``graph`` as an SVG document.
 
     Args:
-        title: its heading; the stage's key if empty.
-        layout: coordinates from ``compile_lens.layout.place``, which is asked for them otherwise.
+        title: heading; default: the stage's key.
+        layout: coordinates from ``compile_lens.layout.place``; computed if not given.
 
     Raises:
         LayoutError: the graph could not be placed.
@@ -55,7 +54,7 @@ def to_svg(graph: Graph, *, title: str = "", layout: Layout | None = None) -> st
 
 
 def for_cell(graph: Graph) -> str:
-    """As ``to_svg``; a drawing that is wider than a notebook's cell takes the cell's width."""
+    """Return ``to_svg(graph)``, shrunk to the width of a notebook cell if it is wider."""
     return _document(graph, place(graph), "", widest=CELL)
 
 
@@ -67,12 +66,12 @@ def to_svgs(
     most: int | None = None,
     plain: bool = False,
 ) -> list[str]:
-    """Each graph as an SVG document, placed in one child process.
+    """Return each graph as an SVG document, all placed in one child process.
 
-    One that cannot be placed gives a document that says why. ``limit`` is the most boxes in one drawing, ``most``
-    the most boxes, edges and stubs in all of them: a graph for which those before it leave no room gives ``""``.
-    ``plain`` leaves out what an ``<img>`` cannot use and a light page does not need: tooltips, names for a
-    script, the dark half of the style sheet. Raises ``UsageError`` if ``titles`` are not as many as ``graphs``.
+    A graph that cannot be placed gives a document with the reason. ``limit`` is the maximum number of boxes in one
+    drawing, ``most`` that of boxes, edges and stubs in all drawings; a graph beyond it gives ``""``. ``plain`` omits
+    what an ``<img>`` on a light page does not need: tooltips, names for scripts, dark styles. Raises ``UsageError`` if
+    there are not as many ``titles`` as ``graphs``.
     """
     if titles is None:
         titles = [""] * len(graphs)
@@ -90,9 +89,9 @@ def to_svgs(
 
 
 def escape(text: str) -> str:
-    """``text`` for XML character data and for quoted attributes; what XML cannot carry becomes U+FFFD."""
+    """Return ``text`` escaped for XML text and quoted attributes; characters that XML forbids become U+FFFD."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    # Written as references, or a parser would normalise them away.
+    # Character references, since a parser would normalize the characters themselves.
     return text.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
@@ -151,7 +150,7 @@ def _document(
 def _caption(
     graph: Graph, layout: Layout, heading: str, failure: str, across: float
 ) -> list[tuple[str, str, float]]:
-    """Lines above the drawing: text, class, and height in pixels."""
+    """Return the lines above the drawing: text, class, and height in pixels."""
     rows = [(shorten(heading, _room(across, _TITLE_SIZE)), "title", _TITLE_SIZE * 1.5)]
     counts = _counts(graph)
     sentences = [f"{graph.key}: {counts}" if heading != graph.key else counts]
@@ -176,7 +175,7 @@ def _room(across: float, size: float) -> int:
 
 
 def _wrap(text: str, limit: int) -> list[str]:
-    """``text`` in lines of at most ``limit`` columns; a longer word is shortened. At most 12 lines."""
+    """Return ``text`` wrapped to lines of at most ``limit`` columns, with longer words shortened; at most 12 lines."""
     lines: list[str] = []
     for word in one_line(text).split(" "):
         word = shorten(word, limit)
@@ -199,12 +198,12 @@ def _counts(graph: Graph) -> str:
 
 
 def _order(graph: Graph) -> str:
-    """The calls, or loops with what they do, for who hears a drawing; the first dozen of them."""
+    """Return the first calls, or loops with their operations, for screen readers."""
     names = [
         one_line(node.name) if node.op.startswith("call_") else f"{node.name} ({one_line(node.target)})"
         for node in graph.calls
     ]
-    return f"; in order {first_names(names, TOLD)}" if names else ""
+    return f"; in order {first_names(names, MAX_NAMED_CALLS)}" if names else ""
 
 
 def _nodes(number: int) -> str:
@@ -221,7 +220,7 @@ def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str], derived: froz
 
 
 def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str]) -> list[str]:
-    """All nodes, those of one kind together, for an image in which none of them is looked for."""
+    """Return all nodes grouped by class, for an image whose nodes are not addressed individually."""
     by_class: dict[str, list[str]] = {}
     for box in boxes:
         kept = [name for name in box.members if name in saved]
@@ -230,7 +229,7 @@ def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str])
 
 
 def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:
-    """A box is ``derived``, with a dashed border, where all that is in it was made for derivatives."""
+    """Return the CSS classes of a box; it is ``derived`` (dashed) if all its nodes are for derivatives."""
     suffix = " derived" if derived.issuperset(box.members) else ""
     return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "") + suffix
 
@@ -238,7 +237,7 @@ def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:
 def _card(box: Box, kept: Sequence[str], plain: bool = False) -> str:
     several = len(box.members) > 1
     parts = []
-    if several:  # a second edge behind, as of a stack of cards
+    if several:  # a second outline, as of a stack of cards
         parts.append(f"<rect {_rectangle(box.x + 4, box.y + 4, box.width, box.height, 6)}/>")
     parts.append(f"<rect {_rectangle(box.x, box.y, box.width, box.height, 6)}/>")
     y = box.y + (box.height - sum(line.size * LINE_HEIGHT for line in box.lines)) / 2
@@ -246,7 +245,7 @@ def _card(box: Box, kept: Sequence[str], plain: bool = False) -> str:
     for line in box.lines:
         y += line.size * LINE_HEIGHT
         baseline = px(y - line.size * 0.36)
-        # The style has no rule of its own for a target.
+        # The style sheet has no rule for a target.
         role = "" if plain and line.role == "target" else f' class="{line.role}"'
         parts.append(f'<text{role} x="{middle}" y="{baseline}">{escape(line.text)}</text>')
     if kept:
@@ -255,7 +254,7 @@ def _card(box: Box, kept: Sequence[str], plain: bool = False) -> str:
 
 
 def _badge(box: Box, text: str) -> str:
-    """A tag on the upper right corner of a box."""
+    """Return a badge at the upper right corner of a box."""
     across = width(text, 8.5) + 8
     x, y = box.x + box.width - across + 7, box.y - 7
     tag = f'<rect class="badge" {_rectangle(x, y, across, 12, 6)}/>'
@@ -263,7 +262,7 @@ def _badge(box: Box, text: str) -> str:
 
 
 def _about(node: Node, kept: bool) -> str:
-    """The tooltip of a node: everything about it that fits no box, a line each."""
+    """Return the tooltip of a node: all facts about it, one per line."""
     lines = [node.name, f"{node.op} {node.target}" if node.target != node.name else node.op]
     for tensor in node.outputs:
         shape = ", ".join(str(s) for s in tensor.shape)
@@ -298,7 +297,7 @@ def _edge(edge: Edge) -> str:
 
 
 def _lines(edges: Sequence[Edge]) -> list[str]:
-    """All edges as one path, for an image in which none of them is looked for."""
+    """Return all edges as one path, for an image whose edges are not addressed individually."""
     if not edges:
         return []
     path = "".join(_relative(edge.points) for edge in edges)
@@ -328,7 +327,7 @@ def _stub(stub: Stub, plain: bool) -> str:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """The curve, and an open arrowhead at its end: markers would need ids."""
+    """Return the path of a curve with an open arrowhead; SVG markers would need ids."""
     start = f"M{px(points[0][0])} {px(points[0][1])}"
     curve = "C" + " ".join(f"{px(x)} {px(y)}" for x, y in points[1:])
     (x0, y0), (x1, y1), (x2, y2) = _head(points)
@@ -336,7 +335,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _relative(points: Sequence[tuple[float, float]]) -> str:
-    """The same, written as steps from point to point: a third shorter, and not a tenth of a pixel off."""
+    """Return the same path in relative coordinates, a third shorter and within 0.1 pixel."""
     tenths = [(round(x * 10), round(y * 10)) for x, y in (*points, *_head(points))]
     x, y = tenths[0]
     path = f"M{px(x / 10)} {px(y / 10)}c"
@@ -345,14 +344,14 @@ def _relative(points: Sequence[tuple[float, float]]) -> str:
         for step in (point[0] - x, point[1] - y):
             text = f"{step / 10:g}".replace("0.", ".", 1) if abs(step) < 10 else px(step / 10)
             path += text if path[-1].isalpha() or text.startswith("-") else f" {text}"
-        # The points of a Bézier curve all count from where it starts.
+        # The points of a Bézier curve are relative to its start.
         if number >= len(points) - 1 or number % 3 == 0:
             x, y = point
     return path
 
 
 def _head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The arrowhead: one wing, the tip, the other wing."""
+    """Return the arrowhead: one wing, the tip, the other wing."""
     (x1, y1), (x0, y0) = points[-1], next(p for p in (*points[-2::-1], (0.0, 0.0)) if p != points[-1])
     angle = math.atan2(y1 - y0, x1 - x0)
     wings = [
@@ -365,7 +364,7 @@ def _head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def _legend(
     kinds: set[str], marked: bool, derived: bool, across: float, top: float
 ) -> tuple[list[str], float]:
-    """The kinds that are present, in rows below the drawing, and the height they take."""
+    """Return the legend of the kinds present, in rows below the drawing, and its height."""
     entries = [(f"kind-{kind}", colour.meaning) for kind, colour in COLOURS.items() if kind in kinds]
     if marked:
         entries.append(("saved", SAVED))
@@ -392,6 +391,6 @@ def _rectangle(x: float, y: float, across: float, down: float, round_by: float) 
 
 
 def px(value: float) -> str:
-    """A number with at most one decimal."""
+    """Return a number with at most one decimal."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text

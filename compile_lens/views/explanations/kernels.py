@@ -1,4 +1,4 @@
-"""The kernels of a capture by Python line, and the reasons why there are not fewer."""
+"""Kernels of a capture by Python line, and the reasons why there are not fewer."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ LANGUAGE = {"extern": "library call"}
 
 
 def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Explanation:
-    """Every kernel of a capture, or of one phase, and what keeps those of one graph apart.
+    """Return every kernel of a capture, or of one phase, and why those of one graph are separate.
 
-    ``only`` picks languages (``"extern"``). What lies between graphs (a graph break, the backward) is said as well.
+    ``only`` selects languages (``"extern"``). Boundaries between graphs (a graph break, the backward) are also
+    explained.
     """
     seen = [place for place in places(capture) if not phase or place.phase == phase]
     facts: list[str] = []
@@ -55,9 +56,9 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         if code is not None:
             shown = (k for k in code.kernels if not only or k.language in only)
             facts += [kernel_summary(capture, place, code, kernel) for kernel in shown]
-    if only and not facts:  # none: then what there is instead
+    if only and not facts:  # none: list the others instead
         return kernels_there(capture, seen)
-    if only:  # library calls are what they are, whatever they stand beside
+    if only:  # for library calls, reasons between kernels do not apply
         called = (kernel for place in seen for kernel in _calls(place))
         told_of = dict.fromkeys(_of_library(capture, operators.called(kernel.name)) for kernel in called)
         why_called, to_try = ([words[n] for words in told_of] for n in (0, 1))
@@ -83,7 +84,7 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
 
 
 def kernels_there(capture: Record, seen: Sequence[Place]) -> Explanation:
-    """Every kernel of some phases, whatever keeps them apart."""
+    """Return every kernel of some phases, without reasons."""
     codes = [(place, place.compilation.code.get(place.phase)) for place in seen]
     facts = (
         kernel_summary(capture, place, code, k)
@@ -95,8 +96,8 @@ def kernels_there(capture: Record, seen: Sequence[Place]) -> Explanation:
 
 
 def of_two(capture: Record, a: Subject, b: Subject, phase: str = "") -> tuple[str, ...]:
-    """The groups in which each of two things is that ``capture.why`` can name, with the Python lines of the thing, or,
-    where it is no operator of a graph, of the group."""
+    """Return sentences with the groups that contain each of two subjects of ``capture.why``, and the Python lines of
+    the subject, or of the group if the subject is not an operator."""
     one, two, common = resolve(capture, a, b, phase)
     chain = Chain(capture)
     sentences: list[str] = []
@@ -117,13 +118,13 @@ def of_two(capture: Record, a: Subject, b: Subject, phase: str = "") -> tuple[st
 
 
 def _calls(place: Place) -> Iterator[Kernel]:
-    """The library calls of one graph."""
+    """Yield the library calls of one graph."""
     code = place.compilation.code.get(place.phase)
     yield from (k for k in (code.kernels if code is not None else ()) if k.language == "extern")
 
 
 def of_calls(capture: Record, reason: Why) -> tuple[tuple[str, str], ...]:
-    """The reason for each library call between two kernels, and what to try (``""``: nothing)."""
+    """Return the reason for each library call between two kernels, and what to try (``""`` for nothing)."""
     return tuple(_of_library(capture, name) for name in reason.calls)
 
 
@@ -134,7 +135,7 @@ def _add_calls(capture: Record, answer: Why, reasons: list[str], remedies: list[
 
 
 def _of_library(capture: Record, name: str) -> tuple[str, str]:
-    """The reason why an operator is a library call, as far as known, and what to try."""
+    """Return why an operator is a library call, as far as known, and what to try."""
     provider = provider_of(name)
     if provider == CUSTOM:
         return f"{name}: a custom operator, which Inductor calls as it is", CUSTOM_REMEDY
@@ -161,7 +162,7 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
 
 
 def by_bytes(capture: Record, phase: str = "") -> Explanation:
-    """Every kernel by the bytes that it moves, and the pairs of groups that move some twice; the most first."""
+    """Return the kernels by bytes moved, and the pairs of groups that move some bytes twice; most first."""
     moved = [
         (-((kernel.reads or 0) + (kernel.writes or 0)), kernel_summary(capture, place, code, kernel, True))
         for place in places(capture)
@@ -175,14 +176,14 @@ def by_bytes(capture: Record, phase: str = "") -> Explanation:
 
 
 def kernel_summary(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
-    """A kernel in one line: name, kind, launches, or the bytes that it moves, and the Python lines that it computes."""
+    """Return a kernel in one line: name, kind, launches (or bytes moved if ``size``), and its Python lines."""
     often = labels.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
     kind = LANGUAGE.get(kernel.language, kernel.kind)
     return f"{place.title}: {kernel.name}, {kind}, {often}{lines(Chain(capture).lines(kernel, derivatives=False))}"
 
 
 def lines(frames: Iterable[Frame], most: int = 3) -> str:
-    """Python lines with their text, as what follows a name; ``""`` where none is known."""
+    """Return Python lines with their text, to append to a name; ``""`` if none is known."""
     known = list({(f.file, f.line): f for f in frames}.values())
     if not known:
         return ""
@@ -192,7 +193,7 @@ def lines(frames: Iterable[Frame], most: int = 3) -> str:
 
 
 def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
-    """The reasons for several graphs with kernels; each graph has kernels of its own."""
+    """Yield the reasons for several graphs, each with its own kernels."""
     if {"forward", "backward"} <= {place.phase for place in seen}:
         yield TWO_PHASES
     if len({place.compilation.id for place in seen}) > 1:
@@ -200,7 +201,7 @@ def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
 
 
 def ended(capture: Record) -> Iterator[str]:
-    """The reasons why one function became several graphs: its graph breaks and recompiles."""
+    """Yield the graph breaks and recompiles by which one function became several graphs."""
     for ending in capture.breaks:
         what = ending.reason.strip().partition("\n")[0]
         yield f"A graph break{lines(ending.frames[-1:])}: {what or labels.UNSAID}"
@@ -208,7 +209,7 @@ def ended(capture: Record) -> Iterator[str]:
 
 
 def recompiled(capture: Record) -> Iterator[str]:
-    """The recompiles, and the guards that failed."""
+    """Yield the recompiles with their failed guards."""
     for again in capture.recompiles:
         guards = "; ".join(again.guards) or labels.UNSAID
         yield f"{again.id} is a recompile of {labels.readable(again.function)}: {guards}"
@@ -222,7 +223,7 @@ def hints(capture: Record) -> Iterator[str]:
 
 
 def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
-    """The pairs of kernels of one graph that are not fused, the most bytes at stake first, in words and whole."""
+    """Yield the pairs of kernels of one graph that are not fused, as a sentence and as a ``Why``; most bytes first."""
     code = place.compilation.code.get(place.phase)
     if code is None or len(code.kernels) < 2 or place.graph("groups") is None:
         return
@@ -242,7 +243,7 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
         if one.name != two.name and {one.name, two.name} not in shown:
             try:
                 reason = why(capture, one, two, f"{place.compilation.id} {place.phase}")
-            except UsageError:  # which loops they run is not in the record
+            except UsageError:  # the record lacks their loops
                 continue
             if reason.verdict == NOT_FUSED:
                 if _combine(capture, place, one, two, reason):
@@ -251,8 +252,8 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
 
 
 def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, reason: Why) -> bool:
-    """Return True if one launch can do the work of both: Inductor does so with loops over one dimension in Triton,
-    neither of which needs the other."""
+    """Return True if Inductor could run both in one launch (combo kernels): independent pointwise Triton loops over one
+    dimension."""
     if reason.remedy or reason.sentence != REASONS["no shared data"].sentence:
         return False
     plain = all(
@@ -266,7 +267,7 @@ def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, reason: Wh
 
 
 def _reaches(needs: Mapping[str, Iterable[str]], start: Iterable[str], wanted: set[str]) -> bool:
-    """Return True if ``start`` needs something ``wanted``, directly or indirectly."""
+    """Return True if ``start`` depends on something ``wanted``, directly or indirectly."""
     seen: set[str] = set()
     pending = list(start)
     while pending:
@@ -278,7 +279,7 @@ def _reaches(needs: Mapping[str, Iterable[str]], start: Iterable[str], wanted: s
 
 
 def ranked(pairs: Iterable[UnfusedPair]) -> list[UnfusedPair]:
-    """Pairs, the most bytes at stake first; what everyone expects, that nothing fuses with a library call, last."""
+    """Return the pairs, most bytes first; pairs with a library call, which never fuse, come last."""
     return sorted(pairs, key=lambda pair: (pair.why.reason == "extern", -(pair.why.saved or 0)))
 
 
@@ -289,7 +290,7 @@ def _pair_sentence(place: Place, first: str, second: str, reason: Why) -> str:
 
 
 def groups(capture: Record, phase: str = "") -> Explanation:
-    """Every group of a capture, or of one phase, and what keeps those that touch common data apart."""
+    """Return every group of a capture, or of one phase, and why groups that share data are separate."""
     facts: list[str] = []
     reasons: list[str] = []
     remedies: list[str] = []
@@ -319,13 +320,13 @@ COPY = "what only returns its inputs, or views of them, needs no kernel; one tha
 
 
 def _no_operation(capture: Record) -> bool:
-    """Return True if nothing was compiled because nothing is computed."""
+    """Return True if nothing was compiled because there is no operation."""
     phrases = ("No ops traced", "found no tensor operation to compile")
     return any(words in capture.nothing_compiled for words in phrases)
 
 
 def one(capture: Record) -> Kernel | str:
-    """The one kernel that a capture has, or else why there is not exactly one with a source, as text."""
+    """Return the only kernel of a capture, or else a text why there is not exactly one with a source."""
     every = capture.kernels
     missing = [f"{m.stage}: {m.reason}" for m in capture.missing if m.stage.endswith("code")]
     if outcome.state(capture) in (outcome.NOTHING, outcome.FAILED):

@@ -1,4 +1,5 @@
-"""Measured times: each way to run the function, their spread, the time of each kernel, and conclusions."""
+"""Findings on measured times: each variant of the function with its spread, the time of each kernel, and
+conclusions."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ MISSING = "not run: compile_lens.benchmark(f, x)"
 
 
 def benchmark(capture: Record) -> Finding | None:
-    """The finding; ``None`` where no code was generated."""
+    """Return the finding; None if no code was generated."""
     measured = capture.benchmark
     if measured is None:
         if not any(c.code for c in capture.compilations):
@@ -100,19 +101,19 @@ PROFILE_KEY, PROFILE_TITLE = "profile", "Profile"
 PROFILE_WHERE = "capture.profile"
 _ROWS = 500
 _SLOWEST = 3
-"""Kernels named where there is little room."""
+"""Maximum kernels named in a short text."""
 
 _HEAD = ("kernel", "launches", "in all", "share", "median", "shortest", "longest", "from", "module")
 _KINDS = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NAME)
 
 
 def profile(capture: Record) -> Finding | None:
-    """The finding of a capture; ``None`` where no trace was joined: that is done by ``join`` alone."""
+    """Return the finding on the profile of a capture; None if it has none."""
     return None if capture.profile is None else finding(capture.profile, PROFILE_WHERE, Chain(capture))
 
 
 def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Finding:
-    """The finding of a profile, which a capture or a program holds; rows lead to what ``chain`` has."""
+    """Return the finding on a profile of a capture or a program; rows link to addresses in ``chain``."""
     joined = sum(len(graph.kernels) for graph in profile.graphs)
     fact = f"{plural(joined, 'kernel')} measured" if joined else measured(profile)
     sections: list[Section] = [_profile_table(graph, where, chain) for graph in profile.graphs]
@@ -165,7 +166,7 @@ def _parts(profile: Profile) -> dict[str, float]:
 
 
 def _in_one_call(profile: Profile) -> tuple[str, ...]:
-    """The times of one call in a few lines, the slowest kernels last."""
+    """Return the times of one call in a few lines, with the slowest kernels last."""
     parts = [f"{name} {seconds_text(seconds / profile.calls)}" for name, seconds in _parts(profile).items()]
     kernels = sorted((k for g in profile.graphs for k in g.kernels), key=lambda kernel: -kernel.seconds)
     slowest = [
@@ -175,7 +176,7 @@ def _in_one_call(profile: Profile) -> tuple[str, ...]:
 
 
 def _side_by_side(profile: Profile) -> Table:
-    """The wall time of a call, that of the wrappers in it, that of their launches, and that of eager's operators."""
+    """Return the table of the wall times of a call, of its wrappers, of their launches, and of eager's operators."""
     rows = [
         Row((name, seconds_text(seconds / profile.calls), _share(seconds, profile.seconds)))
         for name, seconds in _parts(profile).items()
@@ -191,7 +192,7 @@ def _share(seconds: float, whole: float) -> str:
 
 
 def _rolled_up(profile: Profile, where: str) -> list[Table]:
-    """The seconds of each Python line and of each module."""
+    """Return tables of the seconds of each Python line and of each module."""
     whole = sum(kernel.seconds for graph in profile.graphs for kernel in graph.kernels)
     words = (
         "A kernel of several counts for each of them in full, so that shares may add up to more than 100 %.",
@@ -219,11 +220,11 @@ def _rolled_up(profile: Profile, where: str) -> list[Table]:
 
 
 def _everything(profile: Profile, where: str) -> list[Table]:
-    """The compiled regions, and all that ran on the device, or on a host alone."""
+    """Return tables of the compiled regions, and of all that ran on the device, or only on the host."""
     tables = []
     if profile.regions:
         regions = []
-        # A trace of a host has no launches: none there is not none on a device.
+        # A host-only trace has no launches, which does not mean that a device had none.
         width = 5 if profile.kernels or any(region.launches for region in profile.regions) else 3
         for region in profile.regions:
             launches, seconds = f"{region.launches:,}", region.device_seconds

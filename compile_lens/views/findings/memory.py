@@ -1,4 +1,5 @@
-"""Memory: by line and by name, the live buffers of the generated code over time, tensors saved for the backward."""
+"""Findings on memory: by line and name, live buffers of the generated code over time, tensors saved for the
+backward."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ MISSING = "not in the record"
 
 BUFFERS = 1_000
 FIRST = 3
-"""Lines named where there is little room."""
+"""Maximum lines named in a short text."""
 
 
 def memory(capture: Record) -> Finding | None:
-    """The finding; ``None`` where no code was generated."""
+    """Return the finding; None if no code was generated."""
     if not any(c.code for c in capture.compilations):
         return None
     sections: list[Section] = []
@@ -54,7 +55,7 @@ def memory(capture: Record) -> Finding | None:
             brief.append(f"{where}: {_choice(compilation.partition)}")
     by_line = memory_use(capture, "line")
     named = any(row.kind in (PARAMETER, BUFFER) for row in by_line.rows)
-    if named or sum(row.line is not None for row in by_line.rows) > 1:  # all is of one line otherwise
+    if named or sum(row.line is not None for row in by_line.rows) > 1:  # otherwise there is only one line
         sections[:0] = [_use(by_line), _use(memory_use(capture, "name"))]
         brief += [_in_line(row) for row in by_line.rows[:FIRST] if row.peak]
     brief += phases
@@ -110,7 +111,7 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
 
 
 def owner(row: MemoryRow) -> str:
-    """The name of a row, or what it is: "149 parameters", "3 tensors whose line is not known"."""
+    """Return the name of a row, or a description: "149 parameters", "3 tensors whose line is not known"."""
     if row.name:
         return row.name
     tensors = "tensor" if row.kind in ("", UNKNOWN) else row.kind
@@ -126,16 +127,16 @@ def _in_line(row: MemoryRow) -> str:
 
 
 def _bytes(nbytes: int | None) -> Cell:
-    """Bytes of memory; none are none, not modelled."""
+    """Return the cell for bytes of memory; 0 is exact, not modelled."""
     return "0 B" if nbytes == 0 else memory_cell(nbytes)
 
 
 LISTED = 12
-"""Rows in the text of a memory use."""
+"""Maximum rows in the text of a memory use."""
 
 
 def text(use: MemoryUse, rest: str = ".rows", listed: int = LISTED) -> str:
-    """A memory use as lines of text. ``rest`` is where the rows are that are not ``listed``."""
+    """Return a memory use as text with at most ``listed`` rows; ``rest`` is where the others are."""
     if not use.rows:
         return "\n".join(use.missing) or "no code was generated"
     allocated = (
@@ -152,7 +153,7 @@ def text(use: MemoryUse, rest: str = ".rows", listed: int = LISTED) -> str:
 
 
 def _peak(peaks: list[tuple[int, Place]], several: bool) -> tuple[str, str]:
-    """The largest of all, and with several compilations whose it is: a page shows one of them."""
+    """Return the largest peak, with its compilation if there are several, since a page shows one."""
     if not peaks:
         return "peak not known", ""
     most, place = max(peaks, key=lambda pair: pair[0])
@@ -168,7 +169,7 @@ def _brief(place: Place, held: Memory, more: str) -> str:
 
 
 def _too_much(capture: Record, held: Memory) -> str:
-    """The memory that does not fit the device model; ``""`` if all fits, or nothing is known."""
+    """Return a sentence on memory that exceeds the device's; ``""`` if it fits, or is unknown."""
     fit = memory_budget(capture, held)
     if fit is None or fit.verdict == FITS or capture.target is None:
         return ""
@@ -264,7 +265,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
 
 
 def _memory(kept: SavedTensor, given: bool) -> str:
-    """The owner of the memory it lies in."""
+    """Return the owner of the memory of a saved tensor, in words."""
     if kept.alias_of == kept.node:
         return "none: an input" if given else "none: a result"
     if kept.alias_of:

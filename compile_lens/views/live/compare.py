@@ -1,5 +1,5 @@
-"""The live page of several captures, of several targets or before and after a change: their data, what stands for each
-other, and what differs."""
+"""Data of the live page of several captures, across targets or before and after a change: the captures, matching items,
+and differences."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Shown = ComparisonRecord | DifferenceRecord
 SIDES = ("before", "after")
 
 MANY = 60
-"""Differences and modules that the page holds; the static layer counts the rest."""
+"""Maximum differences and modules on the page; the static layer counts the rest."""
 
 
 def page(shown: Shown) -> str:
-    """A page of its own: a static layer, and the live one that takes its place."""
+    """Return a complete page: a static layer, and the live one that replaces it."""
     return html.page(_document(shown), live=live(shown))
 
 
 def fragment(shown: Shown) -> str:
-    """HTML for a notebook, with the same two layers."""
+    """Return HTML for a notebook, with the same two layers."""
     return html.fragment(_document(shown), live=live(shown))
 
 
@@ -51,14 +51,14 @@ def _document(shown: Shown) -> Document:
 
 
 def live(shown: Shown) -> str:
-    """HTML that makes the page around it interactive: its data and its script. ``""`` without captures."""
+    """Return the HTML that makes the page interactive: its data and script; ``""`` without captures."""
     if isinstance(shown, DifferenceRecord):
         return beside(diff_page(shown), shown.captures) if len(shown.captures) == 2 else ""
     return beside(compare_page(shown), _captures(shown)) if shown.captures else ""
 
 
 def plain_parts(comparison: ComparisonRecord) -> dict[str, str]:
-    """The parts of the page of targets as JSON, not packed: for a page that gets new ones while it is open."""
+    """Return the parts of the page of targets as uncompressed JSON, for a page that is updated while open."""
     parts = {"comparison": json.dumps(compare_page(comparison))}
     for number, capture in enumerate(_captures(comparison)):
         if capture is not None:
@@ -71,7 +71,7 @@ def _captures(comparison: ComparisonRecord) -> list[Record | None]:
 
 
 def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
-    """HTML for captures side by side: the data of the ``Compared`` page, and those of each capture."""
+    """Return HTML for captures side by side: the data of the ``Compared`` page and of each capture."""
     language = chosen()
     parts = {"comparison": packed(json.dumps(page))}
     for number, capture in enumerate(captures):
@@ -81,7 +81,7 @@ def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
 
 
 def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
-    """The ``Compared`` of the page."""
+    """Return the ``Compared`` data of the page of targets."""
     captures = _captures(comparison)
     items = [None if capture is None else Items(capture) for capture in captures]
     modules = []
@@ -119,14 +119,14 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
 
 
 def signed(items: Items, address: Address, words: str) -> list[object]:
-    """A line of a kernel that has a sign, by its address: the item of the kernel, the line and the words."""
+    """Return the mark of a kernel's line: the item of the kernel, the line number and the words."""
     cid, stage, name = address
     kernel, _, number = name.rpartition(":")
     return [items.item((cid, stage, kernel)), int(number), line(words)]
 
 
 def column_of(column: Column) -> dict[str, object]:
-    """The head of a column."""
+    """Return the head of a column."""
     return {
         "target": line(column.target),
         "failure": block(column.failure),
@@ -144,7 +144,7 @@ def _reason(one: TargetDifference) -> dict[str, object]:
 
 
 def diff_page(diff: DifferenceRecord) -> dict[str, object]:
-    """The ``Compared`` of the page."""
+    """Return the ``Compared`` data of the page of a difference."""
     a, b = diff.captures
     items = Items(a), Items(b)
     pairs = counterparts(a, b)
@@ -158,7 +158,7 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
         return [[item, line(words)] for item, words in numbers if item is not None]
 
     columns = [Column(title, capture) for title, capture in zip(_titles(a, b), (a, b), strict=True)]
-    # Names and places of a program are no difference: where nothing else is, nothing has a sign.
+    # Names and places are not differences: without other ones, nothing is marked.
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
         "headline": line(consequences(diff, most=1)),
@@ -185,7 +185,7 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
 
 
 def _titles(a: Record, b: Record) -> list[str]:
-    """``before · f``: what each is, by what tells them apart."""
+    """Return the titles of both captures, with the facts in which they differ: ``before · f``."""
     facts = [
         (one.function, f"for {one.options.target or 'here'}", f"torch {one.environment.torch}")
         for one in (a, b)
@@ -201,7 +201,7 @@ def _module(
     own: list[list[list[object]]],
     partners: list[list[int | None]],
 ) -> dict[str, object]:
-    """The ``ComparedModule`` of the page: ``places`` has the compile id and phase of it in each capture."""
+    """Return the ``ComparedModule`` data of the page; ``places`` has its compile id and phase in each capture."""
     there = [place for place in places if place is not None]
     figures = [
         compared(None, "") if at is None else compared(capture, at[1])
@@ -238,13 +238,13 @@ def _pair(
 
 
 def _sign(other: str) -> str:
-    """The words beside a line that the other side lacks: ``other`` stands in its place there."""
+    """Return the words for a line that the other side lacks; ``other`` is the line in its place there."""
     return f"the other has: {other}" if other else "only here"
 
 
 def _sources(a: Record, b: Record) -> list[list[list[object]]]:
-    """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character
-    from which the other's differs; empty where both are one."""
+    """Return, for each side, ``[source, line, words, at]`` of the source lines that only it has; ``at`` is the first
+    differing character. Empty if the sources are equal."""
     if [source.text for source in a.sources] == [source.text for source in b.sources]:
         return []
     own: list[list[list[object]]] = [[], []]
@@ -265,7 +265,7 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
 
 
 def _unlike(own: str, other: str) -> int:
-    """The first character of a line that differs from the other line, whatever their indents."""
+    """Return the index of the first character that differs from the other line, apart from indents."""
     blanks = len(own) - len(own.lstrip())
     pairs = enumerate(zip(own.strip(), other.strip(), strict=False))
     least = min(len(own.strip()), len(other.strip()))
@@ -273,7 +273,7 @@ def _unlike(own: str, other: str) -> int:
 
 
 def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
-    """The same for one source of both, some lines of which were recorded on one side alone."""
+    """Return the same for equal sources of which some lines were recorded on one side only."""
     known = [{(file, int(number)) for _, _, place in one.lines for file, _, number in (place.rpartition(":"),)}
              for one in items]  # fmt: skip
     if known[0] == known[1]:
@@ -295,7 +295,7 @@ def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list
 
 
 def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int | None, int | None]]:
-    """Sources of the same name, then what is left, in order."""
+    """Yield pairs of sources with the same name, then the others in order."""
     left: list[int] = []
     rest = {number: source.name for number, source in enumerate(b)}
     for number, source in enumerate(a):
@@ -310,7 +310,7 @@ def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int |
 
 def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
     side = 0 if change.kind == "removed" else 1
-    # Lines of code stand in the columns, with their signs.
+    # Lines of code are marked in the columns.
     facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: diffs.FACTS]]
     return {
         "mark": diffs.mark(change),
@@ -321,7 +321,7 @@ def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
 
 
 def _item(where: str, side: int, items: tuple[Items, Items]) -> list[int] | None:
-    """The column and the item of a Python line that a change names, if only one line has that name."""
+    """Return the column and the item of the Python line of a change, if exactly one line has that name."""
     name = ":".join(where.split(":", 2)[:2])
     known = [
         number

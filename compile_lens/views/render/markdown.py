@@ -1,4 +1,4 @@
-"""A Document as Markdown, for issues, reviews and notes. Every string of the user's is escaped or fenced."""
+"""Rendering of a Document as Markdown, for issues, reviews and notes. All user strings are escaped or fenced."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from ..words.outcome import saved
 from ..words.quantities import launched
 
 CODE_LIMIT = 60_000
-"""Characters of one kernel that are shown."""
+"""Maximum characters of a shown kernel."""
 
 TEXT_LIMIT = 20_000
-"""Characters of one stage's text that are shown."""
+"""Maximum characters of a shown stage's text."""
 
 TOTAL_LIMIT = 2_000_000
-"""Characters of code and text on one page."""
+"""Maximum characters of code and text on a page."""
 
 MANY = 100
-"""Entries, sources and notes before the rest is only counted."""
+"""Maximum entries, sources and notes; the rest is only counted."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
-_START = re.compile(r"^(\d*)([-+=.)])")  # would make a list, a heading or a rule of a line
+_START = re.compile(r"^(\d*)([-+=.)])")  # would start a list, a heading or a rule
 
 
 def page(document: Document) -> str:
-    """A Document as Markdown, ending in a newline."""
+    """Return a Document as Markdown, ending in a newline."""
     out = Out()
     out.add(f"# {escape(document.heading)}")
     out.add(f"**{escape(document.verdict)}**")
@@ -91,14 +91,14 @@ def _finding(out: Out, finding: Finding, level: str = "##") -> None:
 
 
 def escape(text: str) -> str:
-    """Text on one line that Markdown, and HTML inside it, shows as it is."""
+    """Return text on one line, escaped for Markdown and for HTML in it."""
     shown = _SPECIAL.sub(r"\\\1", flat(text))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _START.sub(r"\1\\\2", shown.strip())
 
 
 def code(text: str) -> str:
-    """Text as a code span, on one line, with a fence longer than any run of backticks in it."""
+    """Return text as a one-line code span, with a fence longer than any run of backticks in it."""
     shown = flat(text) or " "
     fence = "`" * (_longest_run(shown) + 1)
     space = " " if shown[0] in "` " or shown[-1] in "` " else ""
@@ -106,7 +106,7 @@ def code(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Text as a code block, with a fence longer than any run of backticks in it."""
+    """Return text as a code block, with a fence longer than any run of backticks in it."""
     shown = clean(text).rstrip("\n")
     fence = "`" * max(_longest_run(shown) + 1, 3)
     return f"{fence}{language}\n{shown}\n{fence}"
@@ -117,19 +117,19 @@ def _longest_run(text: str) -> int:
 
 
 class Out:
-    """The paragraphs of a page, and the code that it may still show."""
+    """Paragraphs of a page, and the remaining budget for code."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self._room = TOTAL_LIMIT
 
     def add(self, part: str) -> None:
-        """A paragraph; an empty one is left out."""
+        """Add a paragraph unless it is empty."""
         if part:
             self.parts.append(part)
 
     def text(self) -> str:
-        """The page."""
+        """Return the page."""
         return "\n\n".join(self.parts) + "\n"
 
     def more(self, count: int, what: str) -> None:
@@ -193,7 +193,7 @@ def show(out: Out, section: Section) -> None:
         for entry in section.entries[:MANY]:
             (_item if section.listed else _entry)(out, entry)
         out.more(len(section.entries) - MANY, section.style)
-    elif isinstance(section, Listings) and not section.legend:  # states of lines need their colours
+    elif isinstance(section, Listings) and not section.legend:  # legends need colours
         for listing in section.listings[:MANY]:
             source = listing.source
             out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
@@ -260,7 +260,7 @@ def _item(out: Out, entry: Entry) -> None:
 
 
 def _column(out: Out, column: Column) -> None:
-    """Add one of several things side by side: its words, then its code."""
+    """Add one column: its words, then its code."""
     out.add(f"### {escape(column.title)}")
     out.add("\n".join(f"- {escape(words)}" for words in column.words))
     for block in column.blocks:
@@ -276,7 +276,7 @@ def line_of(cells: Sequence[str]) -> str:
 
 _SIDES = {"number": "---:"}
 _ROWS = 20
-"""Rows of one table, and changes one by one, before the rest is only counted."""
+"""Maximum rows of a table and single changes; the rest is only counted."""
 
 
 def _compiled(out: Out, section: Compiled) -> None:

@@ -1,4 +1,4 @@
-"""A Document as text for a terminal, and the lines that it is written on: of one width, encodable, cut or wrapped."""
+"""Rendering of a Document as text for a terminal: lines of limited width, encodable, cut or wrapped."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ from ..words.flow import ARROW
 from ..words.outcome import saved
 
 DEFAULT_WIDTH = 100
-"""Cells of a line where the terminal does not say, and in files."""
+"""Line width in cells for files, and if the terminal's is unknown."""
 
 LEAST_WIDTH = 40
 
 LONG = 12
-"""Lines of one message shown before the rest is only counted."""
+"""Maximum lines of a message; the rest is only counted."""
 
 MESSAGE = 60
-"""Lines of the message of a failure: its end may say what to do."""
+"""Maximum lines of a failure's message, whose end may say what to do."""
 
 MANY = 12
-"""Inputs and notes before the rest is only counted."""
+"""Maximum inputs and notes; the rest is only counted."""
 
 BRIEF = 3
-"""Lines of one finding of a group before the rest is only counted."""
+"""Maximum lines of a finding in a group; the rest is only counted."""
 
 SIGNS = "─→←·…~—×²−✓◐✗↳≥"
-"""Characters beyond ASCII that a page uses; where one of them cannot be encoded, none is used."""
+"""Non-ASCII characters that a page uses; if any cannot be encoded, none is used."""
 
 MARKS = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}
 
 
 def page(document: Document, width: int | None = None, ascii: bool | None = None) -> str:
-    """A Document as text, ending in a newline.
+    """Return a Document as text, ending in a newline.
 
     Args:
-        width: cells of the longest line; the terminal's if ``None`` (at most 100 where it does not say), and
-            never under 40.
-        ascii: use only ASCII; ``None`` asks standard output what it can encode.
+        width: maximum line width in cells, at least 40; None for the terminal's, or 100 if unknown.
+        ascii: True for ASCII only; None to decide by the encoding of standard output.
     """
     page = text_page(width, ascii)
     page.section(f"compile_lens: {document.heading}", document.created)
@@ -149,7 +148,7 @@ def _item(page: TextPage, entry: Entry) -> None:
 
 
 def _titled(page: TextPage, section: Table | Prose) -> None:
-    """Write the lines over the rows of a table, if there are any."""
+    """Write the title and sentences above a table."""
     if isinstance(section, Prose) and section.inline:
         page.text_block(f"{section.title}: {' '.join(section.paragraphs)}", "  ", "    ")
         return
@@ -174,7 +173,7 @@ def _table(page: TextPage, table: Table, limit: int, where: str) -> None:
     shown = [[row[i] for i in columns] for row in rows]
     if NOTE in table.kinds or not page.table([[table.head[i] for i in columns], *shown], right):
         heads = [table.head[i] for i in columns if table.head[i]]
-        if len(heads) > 2:  # figures without their names would say nothing
+        if len(heads) > 2:  # figures need their names
             page.text_block(" · ".join(heads) + ":", "  ", "      ", limit=2)
         for row, texts in zip(rows, shown, strict=True):
             page.text_block("  ".join(text for text in texts if text), "  ", "      ", limit=4)
@@ -185,7 +184,7 @@ def _table(page: TextPage, table: Table, limit: int, where: str) -> None:
 
 
 def _ledger(page: TextPage, table: Table, notes: int) -> None:
-    """The ledger; on a narrow terminal the table stands on its side, or else as a line for each figure."""
+    """Write the ledger; if the terminal is narrow as a transposed table, or else one line for each figure."""
     rows = [list(table.head), *(list(quantities.cells(row)) for row in table.rows)]
     right = [False] + [True] * (len(table.head) - 1)
     turned = [list(column) for column in zip(*rows, strict=True)]
@@ -264,7 +263,7 @@ def _entry(page: TextPage, entry: Entry, style: str) -> None:
 
 
 def text_page(width: int | None, ascii: bool | None) -> TextPage:
-    """An empty page; ``width`` and ``ascii`` as for ``page``."""
+    """Return an empty page; ``width`` and ``ascii`` as for ``page``."""
     known = getattr(sys.stdout, "encoding", None) or "utf-8"
     encoding = "utf-8"
     if ascii or (ascii is None and not encodes(SIGNS, known)):
@@ -275,7 +274,7 @@ def text_page(width: int | None, ascii: bool | None) -> TextPage:
 
 
 class TextPage:
-    """Lines that fit. Every text goes through here: cleaned, encodable, and cut or wrapped, but for code to copy."""
+    """Lines of a page. Every text is cleaned, made encodable, and cut or wrapped, except code to copy."""
 
     def __init__(self, width: int, encoding: str) -> None:
         self.width = width
@@ -283,22 +282,22 @@ class TextPage:
         self._lines: list[str] = []
 
     def say(self, text: str) -> str:
-        """The text as it can be shown on one line."""
+        """Return the text as encodable text on one line."""
         return printable(flat(text), self._encoding)
 
     def line(self, text: str = "") -> None:
-        """One line, cut if it is too long."""
+        """Add one line, cut if it is too long."""
         self._lines.append(fit(self.say(text).rstrip(), self.width, self.say("…")))
 
     def text_block(self, text: str, indent: str, more: str | None = None, limit: int = LONG) -> None:
-        """Wrapped text, its own newlines kept; at most ``limit`` lines of it."""
+        """Add wrapped text with its own newlines, at most ``limit`` lines."""
         shown = printable(clean(text).rstrip("\n"), self._encoding)
         lines = wrap(shown, self.width, self.say(indent), None if more is None else self.say(more))
         self._lines += lines[:limit]
         self.more(len(lines) - limit, "line", "", " " * (cells(indent) if more is None else cells(more)))
 
     def text_lines(self, text: str, indent: str, more: str, limit: int) -> None:
-        """Wrapped text of at most ``limit`` lines; the last one ends in a sign where it does not hold all."""
+        """Add wrapped text of at most ``limit`` lines, with an ellipsis if it is cut."""
         lines = wrap(self.say(text), self.width, indent, more)
         self._lines += lines[: limit - 1]
         if lines[limit - 1 :]:
@@ -306,12 +305,12 @@ class TextPage:
             self._lines.append(fit(rest, self.width, self.say("…")))
 
     def verbatim(self, text: str) -> None:
-        """Lines to copy: each stays one, however long."""
+        """Add lines to copy, which are never wrapped."""
         shown = printable(clean(text).rstrip("\n"), self._encoding)
         self._lines += [f"    {line}" for line in shown.split("\n")]
 
     def more(self, count: int, what: str, where: str = "", indent: str = "  ") -> None:
-        """Say how many were left out, and where they are."""
+        """Add a line with the number of omitted items and where they are."""
         if count > 0:
             self.line(f"{indent}… and {quantities.plural(count, what)} more{': ' + where if where else ''}")
 

@@ -1,4 +1,4 @@
-"""The story in Chinese. What the program and the compiler say stays in their words, as in every language."""
+"""The story in Chinese. Texts of the program and the compiler are not translated."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ _NOUNS = {
 }
 
 NOUNS = {key: (noun, noun) for key, noun in _NOUNS.items()}
-"""A noun with its measure word: Chinese has no plural."""
+"""Nouns with their measure words; singular and plural are the same in Chinese."""
 
 WORDS = {
     "recompile.mark": "在第一次调用之前用 torch._dynamo.mark_dynamic(tensor, dim) 标记这个维度",
@@ -248,7 +248,7 @@ _IN_FIGURES = (
     (r" to ", " 至 "),
     (r" \(([\d,]+) of ([\d,]+) graphs\)$", r"（\2 张图中的 \1 张）"),
 )
-"""Words of a figure that is no single number: nothing but numbers stands between them."""
+"""Patterns for the words of a figure that is not a single number, with their translations."""
 
 
 def _counted(value: int | Figure | AtLeast, one: str, many: str) -> str:
@@ -280,7 +280,7 @@ REASONS = {
     "graph": "需要梯度的输出是输入的别名：这些视图和它们的反向由 PyTorch 在图外产生",
     "the graph has no operation: there is nothing to lower": "图里没有运算，没有什么可以下降",
 }
-"""Why a stage does not apply, by the words that the record has."""
+"""Translations of the reasons why a stage does not apply, by their English text in the record."""
 
 CHINESE = Language(
     "zh", SENTENCES, NOUNS, WORDS, _counted, _amount, _more, separator="、", between="", reasons=REASONS

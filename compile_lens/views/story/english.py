@@ -1,4 +1,4 @@
-"""The story in English. A sentence says what the record says, and no more: the words of figures are the ledger's."""
+"""The story in English. Sentences state only what the record has, with the ledger's words for figures."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ WORDS = {
     "apart.never proposed": NOT_PROPOSED,
     "apart.not seen": DECISIONS_NOT_SEEN,
 }
-"""Clauses by key: headings, languages of kernels, why a value got a buffer, why two groups were not fused."""
+"""Clauses by key: headings, kernel languages, reasons for buffers, reasons why two groups were not fused."""
 
 
 def _counted(value: int | Figure | AtLeast, one: str, many: str) -> str:

@@ -1,4 +1,4 @@
-"""Sentences about Inductor: lowering, fusion, kernels, launches and memory of each graph."""
+"""Sentences of the story about Inductor: lowering, fusion, kernels, launches and memory of each graph."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .frames import STAGES, passes
 from .model import BYTES, MEMORY, Amount, Names, Teller, Value, Word
 
 SOME = 3
-"""Pairs that stayed apart, and operators that kernels share, told one by one before the rest is only counted."""
+"""Maximum pairs not fused and operators shared by kernels that are described; the rest is only counted."""
 
 
 def inductor(teller: Teller, compilation: Compilation) -> None:
-    """Each phase of a compilation."""
+    """Describe each phase of a compilation."""
     ledgers = dict(ledger_of(teller.capture).graphs)
     origins = Origins(teller.capture) if compilation.code else None
     for phase in PHASES:
@@ -140,17 +140,17 @@ _SENTENCES = {
     NOT_PROPOSED: "apart.never proposed",
     DECISIONS_NOT_SEEN: "apart.not seen",
 }
-"""Names, in the table of a language, of the sentences that say why two were not fused."""
+"""Keys, in a language's table, of the sentences why two groups were not fused."""
 
 _REMEDIES = {
     **{reason.remedy: f"try.{key}" for key, reason in REASONS.items() if reason.remedy},
     CUSTOM_REMEDY: "try.custom",
 }
-"""Names, in the table of a language, of the remedies."""
+"""Keys, in a language's table, of the remedies."""
 
 
 def _in_language(names: Mapping[str, str], sentence: str) -> Value:
-    """A sentence of the record in the words of the language; as it is where the language has none."""
+    """Return a sentence of the record in the language, or unchanged if it has no translation."""
     return Word(names[sentence]) if sentence in names else sentence
 
 
@@ -180,7 +180,7 @@ def _kernels(here: Teller, code: Code, origins: Origins) -> None:
 
 
 def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
-    """Tell why the numbers of groups, kernels and launches of a phase differ, from the groups of its kernels."""
+    """Explain why the numbers of groups, kernels and launches of a phase differ, by the groups of its kernels."""
     kernels = code.kernels
     if graph is None or not isinstance(row.groups, Figure) or not isinstance(row.launches, Figure):
         return
@@ -214,7 +214,7 @@ def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
 
 
 def _calls(here: Teller, code: Code, kernels: list[Kernel]) -> None:
-    """The library calls: a second one of the same function bears a number in its name, which is none of its own."""
+    """Describe the library calls, without the numbers that distinguish calls of the same function."""
     functions = tuple(dict.fromkeys(kernel.name.partition("#")[0] for kernel in kernels))
     places = sum(kernel.launches for kernel in kernels)
     about = [kernel.name for kernel in kernels]
@@ -246,7 +246,7 @@ def _traffic(here: Teller, phase: str, row: Row) -> None:
 
 
 def autograd(teller: Teller, compilation: Compilation) -> None:
-    """The joint graph and its two halves, or the one graph for inference."""
+    """Describe the joint graph and its two halves, or the single inference graph."""
     here = teller.at(compilation, "autograd")
     graphs = compilation.graphs
     joint, forward, backward = (graphs.get(key) for key in ("joint", "forward", "backward"))

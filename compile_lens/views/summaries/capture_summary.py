@@ -1,4 +1,4 @@
-"""The Summary of a capture: its costs with what could be tried, memory, eager parts, what is not fused."""
+"""Summary of a capture: costs with suggestions, memory, eager parts, and pairs that are not fused."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ..words.quantities import launch_words, plural
 from .summary import Part, Row, Summary, not_observed, sentence
 
 COSTS, PLACES, SAVED, KERNELS, STAGES = 3, 3, 3, 3, 4
-"""Lines that cost most, places that ran eagerly, lines that save most for the backward, names of a line's kernels, and
-stages that one reason keeps from being observed."""
+"""Maximum number of: lines by cost, places that ran eagerly, lines by saved memory, kernel names of a line, and stages
+listed under one reason."""
 FACT = "stage or fact", "stages or facts"
 
-WORTH = 0.25
-"""Share of the peak from which on it is proposed to save less for the backward."""
+MIN_PEAK_SHARE = 0.25
+"""Minimum share of the peak at which the summary suggests saving less for the backward."""
 
 LESS_SAVED = (
     "to try: torch.utils.checkpoint around it, or a memory budget: capture.memory_curve() shows what each budget saves "
@@ -52,7 +52,7 @@ KEEP_COMPILING = "That compiling is to blame, or should be disabled: nothing her
 
 
 def summary(capture: Record) -> Summary:
-    """The Summary of a capture."""
+    """Return the Summary of a capture."""
     environment = labels.environment(capture)
     code = stamp.of_capture(capture)
     if capture.failure is not None:
@@ -89,8 +89,7 @@ def summary(capture: Record) -> Summary:
 
 
 def _title(capture: Record) -> str:
-    """The captured function with its own place, which is not that of a decorator's wrapper or of what is compiled for
-    it after a graph break."""
+    """Return the captured function with its own place, not that of a decorator's wrapper or of a resume function."""
     function = capture.function.removeprefix("partial(").rstrip(")")
     own = (function, function.rpartition("<locals>.")[2])
     names = {f"{name}{method}" for name in own for method in ("", ".forward", ".__call__")}
@@ -122,7 +121,7 @@ def _cost(capture: Record) -> Part | None:
 
 
 def _attentions_by_line(capture: Record) -> dict[str, Iterable[str]]:
-    """What to try at each line of an attention that is written out."""
+    """Return the advice for each line of an attention written with separate operators."""
     return {
         labels.place(frame): (attention_advice(own),)
         for own in attention_by_lines(written_attention(capture))
@@ -134,21 +133,21 @@ def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
     left = len(row.kernels) - KERNELS
     named = first_names(row.kernels, KERNELS)
-    if left > 0 and row.launches != len(row.kernels):  # two launches may share a name
+    if left > 0 and row.launches != len(row.kernels):  # several launches may share a name
         named += f" {'name' if left == 1 else 'names'}"
     return f"{launch_words(row.launches)}{bound}: {named}"
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
-    """Say how often a line calls a library, and what could be tried."""
+    """Yield how often a line calls a library operator, and what to try."""
     yield "to try: one call for all of them, on stacked operands (torch.bmm, torch.einsum)"
     where = f" of `{flat(call.frame.call)}`" if call.frame.call else ""
     yield f"{call.operator}{where} is called {call.count} times, and no call needs another's result"
 
 
 def _actions(pairs: list[tuple[UnfusedPair, int]], row: CostRow) -> Iterator[str]:
-    """Yield the pairs that are not fused at a line, what fusing would save at most, and what could be tried. Of equal
-    pairs the one of which the line has a part in both sides is named."""
+    """Yield the pairs that are not fused at a line, the upper bound that fusing would save, and what to try. Among
+    equal pairs, one with the line on both sides is preferred."""
     if not pairs:
         return
 
@@ -170,7 +169,7 @@ def _actions(pairs: list[tuple[UnfusedPair, int]], row: CostRow) -> Iterator[str
 
 
 def _is_worth(saved: int | None, row: CostRow) -> bool:
-    """Return True if a line costs a hundredth of the call, and fusing may save a tenth of what it moves, as far as
+    """Return True if a line costs at least 1 % of the call and fusing may save at least 10 % of its bytes, as far as
     these are known."""
     if row.share is not None and row.share < 0.01:
         return False
@@ -178,8 +177,8 @@ def _is_worth(saved: int | None, row: CostRow) -> bool:
 
 
 def _pairs_by_line(capture: Record) -> dict[str, list[tuple[UnfusedPair, int]]]:
-    """The pairs of groups that are not fused, by each Python line that either came from, with the number of their sides
-    that did."""
+    """Return the pairs of groups that are not fused, by Python line, each with the number of its sides that come from
+    the line."""
     chain = Chain(capture)
     by_line: dict[str, list[tuple[UnfusedPair, int]]] = {}
     for pair in all_unfused_pairs(capture):
@@ -237,15 +236,15 @@ def _memory(capture: Record) -> Part | None:
     if capture.budget_curve is not None:
         rows = rows or [Row("")]
         rows[0] = replace(rows[0], lines=(("", advice(capture.budget_curve)),))
-    elif peaks and kept >= WORTH * max(peaks)[0]:
+    elif peaks and kept >= MIN_PEAK_SHARE * max(peaks)[0]:
         computed = next((n for n, row in enumerate(saving) if row.line is not None), None)
-        if computed is not None:  # a copy of an input or a parameter is not computed anew by a checkpoint
+        if computed is not None:  # a checkpoint does not recompute a copy of an input or parameter
             rows[computed] = replace(rows[computed], lines=(("", LESS_SAVED),))
     return Part("Memory", ", ".join(facts), *cut(rows, SAVED), MEMORY_CALL)
 
 
 def _owner(row: MemoryRow) -> str:
-    """Return the line of what is saved, or the input that it is, in another layout for instance."""
+    """Return the line of a saved tensor, or the input that it is (for instance in another layout)."""
     if row.line is not None:
         return labels.place(row.line)
     if row.kind in (PARAMETER, BUFFER, "input"):
@@ -258,7 +257,7 @@ def _eager(capture: Record) -> Part | None:
     places = outcome.eager(capture)
     if not places:
         if outcome.state(capture) == outcome.NOTHING:
-            return None  # the verdict says it
+            return None  # the verdict has it
         if lacking:
             return Part("Eager", f"not seen: {lacking}")
         guards = sum(len(compilation.guards) for compilation in capture.compilations)
@@ -310,7 +309,7 @@ def _not_fused(capture: Record) -> Part | None:
 
 
 def _failure_parts(capture: Record) -> Iterator[Part]:
-    """The line that failed with its callers, what torch says of it, and what to do."""
+    """Yield the failed line with its callers, torch's message, and what to do."""
     failure = capture.failure
     assert failure is not None
     frames = own_frames(failure)

@@ -1,4 +1,4 @@
-"""The causes that keep a program from being faster, in words: what each did, why, and what to try."""
+"""Words for the causes that slow a program down: the effect, the reason, and what to try."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AS_FAR = ", as far as is known"
 
 
 def changed(failed: FailedGuard) -> str:
-    """The value that a guard was compiled for and the one that failed it, in a few words."""
+    """Return the value that a guard was compiled for and the one that failed it, in a few words."""
     return without_stack_names(_changed(failed))
 
 
@@ -58,12 +58,12 @@ def _changed(failed: FailedGuard) -> str:
 
 
 def _is_constant(dim: DynamicDim) -> bool:
-    """Return True for a symbol that what the function asked of it made a number again."""
+    """Return True for a symbol that the function's code specialized to a number again."""
     return dim.symbol.replace(".", "").isdecimal()
 
 
 def again(recompilation: Recompilation, made: bool = True) -> str:
-    """The reason for a recompile, the number of recompiles, and what became a symbol."""
+    """Return the reason for a recompile, the number of recompiles, and the sizes that became symbols."""
     newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
     dims = [
         without_stack_names(f"{plain_source(d.source)} became {d.symbol}, {takes(d)}")
@@ -72,7 +72,7 @@ def again(recompilation: Recompilation, made: bool = True) -> str:
     ]
     if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
         return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'variant')} fits"))
-    if not recompilation.limit:  # the log of it does not say
+    if not recompilation.limit:  # not in the log
         return "; ".join((newest, *dims, f"cache entry {recompilation.cache_entries + 1}"))
     most = f"cache entry {recompilation.cache_entries + 1} of at most {recompilation.limit}"
     if recompilation.cache_entries >= recompilation.limit:
@@ -90,7 +90,7 @@ def _none(recompilation: Recompilation) -> str:
 
 
 def also(recompilation: Recompilation) -> str:
-    """The reasons why the call did not fit the other variants; ``""`` where nothing else changed."""
+    """Return why the call did not fit the other variants; ``""`` if nothing else changed."""
     forms: dict[str, list[FailedGuard]] = {}
     for one in recompilation.other_guards:
         forms.setdefault(one.source or one.text, []).append(one)
@@ -113,11 +113,11 @@ HEADS = {
     RECOMPILED: "was compiled again",
     CACHE_BYPASSED: "is compiled anew at each start of the program",
 }
-"""Verbs of the causes, by kind."""
+"""Predicates of the causes, by kind."""
 
 
 def head(cause: Cause) -> str:
-    """The effects of a cause, their places and counts."""
+    """Return the effects of a cause, with their places and counts."""
     by_kind: dict[str, list[Cause]] = {}
     for one in cause.effects or (cause,):
         by_kind.setdefault(one.kind, []).append(one)
@@ -130,7 +130,7 @@ def head(cause: Cause) -> str:
 
 
 def _did(effects: list[Cause]) -> str:
-    """What a cause did of one kind, at each place."""
+    """Return the effects of one kind, at each place."""
     first = effects[0]
     count = sum(one.count for one in effects)
     times = f", {count} times" if count > 1 else ""
@@ -145,7 +145,7 @@ def _did(effects: list[Cause]) -> str:
             subjects = [f"{at} (the graph of {of})" if of else at for at, of in zip(subjects, broke)]
     if not first.certain:
         did = f"{_unasked(first)}{AS_FAR}"
-        if first.eager_kind == STANCE:  # so many calls, and not so many that ran eagerly
+        if first.eager_kind == STANCE:  # the count is of calls, not of eager runs
             did, times = f"was called{times.replace(',', '')} {_PERHAPS}", ""
     elif first.eager_kind:
         did = _unasked(first)
@@ -159,7 +159,7 @@ def _broken_graph(cause: Cause) -> str:
 
 
 def _subject(cause: Cause) -> str:
-    """What a cause is about: a function at its place, or a line."""
+    """Return the subject of a cause: a function with its place, or a line."""
     if cause.kind == CACHE_BYPASSED and cause.place is None:
         return "a graph of an unknown function"
     function = cause.function
@@ -177,7 +177,7 @@ _PERHAPS = "where nothing may be compiled: those calls that fitted no compiled v
 
 
 def because(cause: Cause) -> str:
-    """The reason in torch's words or by the guard that failed, with those of its other effects; ``""`` where there is
+    """Return the reason, in torch's words or by the failed guard, with the reasons of other effects; ``""`` if there is
     none."""
     first, *others = cause.effects or (cause,)
     parts = {_about(one) or text: text for one in others if (text := _short_because(one))}
@@ -191,7 +191,7 @@ def _and_more(parts: list[str]) -> str:
 
 
 def _short_because(cause: Cause) -> str:
-    """The reason of one of several effects, in a few words."""
+    """Return the reason of one of several effects in a few words."""
     if cause.recompilation is not None and _of_forms(cause):
         return "" if cause.recompilation.change is None else changed(cause.recompilation.change)
     return "" if cause.ending is None else reason(cause.ending).what
@@ -232,11 +232,9 @@ def _because(cause: Cause) -> str:
 
 
 def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
-    """The reason why a call reached the limit, and the values that the variants were compiled for."""
+    """Return why a call reached the limit, and the values that the variants were compiled for."""
     reason_of = again(recompilation, made=False)
-    if (
-        recompilation.cache_entries < recompilation.limit
-    ):  # another limit than that of forms for the same objects
+    if recompilation.cache_entries < recompilation.limit:  # a limit other than that of entries per code
         reason_of = f"{reason_of}, and {cause.limit} lets it have no more"
     reason_of += _shared(cause)
     others = _others(cause)
@@ -246,19 +244,20 @@ def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
 
 
 def _shared(cause: Cause) -> str:
-    """The compiled functions that share the entries of a code; ``""`` where there is one, or that is not known."""
+    """Return a clause on compiled functions that share a code's entries; ``""`` if there is only one, or it is
+    unknown."""
     if cause.sharing < 2:
         return ""
     return f"; at least {cause.sharing} compiled functions share this code, and so its cache entries and their limit"
 
 
 def _others(cause: Cause) -> list[str]:
-    """The other changes, at the other recompiles."""
+    """Return the changes at the other recompiles."""
     return [changed(other.change) for other in cause.other_recompilations if other.change is not None]
 
 
 def _for_each(cause: Cause, torch: str) -> str:
-    """The remedy for each thing that variants were compiled for: mending one alone leaves the others at the limit."""
+    """Return the remedy for each value that caused variants, since fixing one alone leaves the others at the limit."""
     tried: dict[str, list[str]] = {}
     for recompilation in filter(None, (cause.recompilation, *cause.other_recompilations)):
         if recompilation.change is not None and (remedy := _to_try(cause, recompilation, torch)):
@@ -282,8 +281,8 @@ def _of_forms(cause: Cause) -> bool:
 
 
 def advice(cause: Cause, torch: str = "") -> str:
-    """The remedy: torch's own hint, or one for what changed. ``torch`` is the version that compiled. Of several
-    effects each different remedy, for what it is; a value that a line gives needs none beside that of the line."""
+    """Return the remedy: torch's own hint, or one for the change. ``torch`` is the version that compiled. For several
+    effects each different remedy is given with its value; a value from a line needs only the remedy for the line."""
     if not cause.effects:
         return _advice(cause, torch)
     effects = [one for one in cause.effects if _of_forms(one) is _of_forms(cause)]
@@ -302,7 +301,7 @@ def advice(cause: Cause, torch: str = "") -> str:
 
 
 def _about(cause: Cause) -> str:
-    """The value that a remedy is for."""
+    """Return the value that a remedy is for."""
     change = cause.recompilation.change if cause.recompilation is not None and _of_forms(cause) else None
     return "" if change is None else without_stack_names(change.source or change.text)
 
@@ -335,11 +334,11 @@ def _advice(cause: Cause, torch: str = "") -> str:
 
 
 _AUTOCAST = "_enter_autocast"
-"""Torch's operator in a graph that enters autocast."""
+"""Name of torch's graph operator that enters autocast."""
 
 
 def of_torch(cause: Cause) -> bool:
-    """Return True if each remedy is torch's own hint, which knows the kind of a reason and not the program."""
+    """Return True if each remedy is torch's own hint, which is generic for a kind of reason."""
     if cause.effects:
         return all(of_torch(one) for one in cause.effects if advice(one))
     remedy = advice(cause)

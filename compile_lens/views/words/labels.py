@@ -1,4 +1,4 @@
-"""Titles of stages, origins of kernels, places and names, as all views print them."""
+"""Common texts of all views: titles of stages, origins of kernels, places and names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TITLES = {
     "groups": "groups",
     "code": "code",
 }
-"""Short names of the stages, for people."""
+"""Titles of the stages."""
 
 MEANINGS = {
     "dynamo": "the FX graph that Dynamo read from the function's bytecode",
@@ -64,7 +64,7 @@ UNSAID = "no reason was recorded"
 
 
 def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
-    """The stages of a compilation in the order in which the compiler makes them, one lane for each phase."""
+    """Return the stages of a compilation in compiler order, one lane for each phase."""
     shared: list[Step] = []
     phases: dict[str, list[Step]] = {}
     for stage in compilation.stages:
@@ -82,26 +82,27 @@ _RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
 
 
 def readable(function: str, form: str = "{}, after line {}") -> str:
-    """The name of a compiled function as a reader knows it: what Dynamo made of the rest of one after a break,
-    ``"torch_dynamo_resume_in_f_at_7"``, is ``"f, after line 7"``."""
+    """Return a readable name of a compiled function: Dynamo's resume function ``"torch_dynamo_resume_in_f_at_7"``
+    becomes ``"f, after line 7"``."""
     rest = _RESUME.fullmatch(function)
     return form.format(readable(rest[1], form), rest[2]) if rest else function
 
 
 def phase_of(key: str) -> str:
-    """The phase of a stage key: ``"forward"`` for that and ``"forward.loops"``, ``""`` for ``"joint"``."""
+    """Return the phase of a stage key: ``"forward"`` for ``"forward"`` and ``"forward.loops"``, ``""`` for
+    ``"joint"``."""
     head = key.partition(".")[0]
     return head if head in PHASES else ""
 
 
 def title(key: str) -> str:
-    """The short name of a stage key, without its phase: ``"forward.post_grad"`` gives ``"post-grad"``."""
+    """Return the title of a stage key without its phase: ``"post-grad"`` for ``"forward.post_grad"``."""
     last = key.rpartition(".")[2]
     return TITLES.get(last, last)
 
 
 def meaning(key: str) -> str:
-    """The definition of a stage in a few words; ``""`` for one that this version does not know."""
+    """Return the definition of a stage in a few words; ``""`` for an unknown stage."""
     return MEANINGS.get(key.rpartition(".")[2], "")
 
 
@@ -117,7 +118,7 @@ def _step(capture: Record, compilation: Compilation, stage: Stage) -> Step:
         return Step(key, title(key), facts, time, "", stage)
     last = key.rpartition(".")[2]
     if last in LOWERED_STAGES and last != "post_grad":
-        # As the ledger counts: buffers that are only passed on are no work.
+        # As in the ledger, buffers that are only passed on do not count.
         work = sum(1 for node in stage.calls if node.kind != "nop")
         return Step(key, title(key), (plural(work, last.removesuffix("s")),), time, "", stage)
     return Step(
@@ -126,11 +127,12 @@ def _step(capture: Record, compilation: Compilation, stage: Stage) -> Step:
 
 
 RUN_EAGERLY = "the call, with the captured graphs run eagerly"
-"""What took the time of a run where the generated code did not."""
+"""Label of a run's time if the generated code was not run."""
 
 
 def seconds(capture: Record, compilation: Compilation, key: str) -> float | None:
-    """Wall time of a stage, if it was taken. A plain stage key counts only where there is one compilation."""
+    """Return the wall time of a stage in seconds, None if not measured. A key without a compile id counts only if there
+    is one compilation."""
     wanted = {f"{compilation.id} {key}"}
     if len(capture.compilations) == 1:
         wanted.add(key)
@@ -139,7 +141,7 @@ def seconds(capture: Record, compilation: Compilation, key: str) -> float | None
 
 
 def unplaced(capture: Record) -> tuple[tuple[str, float], ...]:
-    """Timings that belong to no stage of the strip: parts of the capture by name, in seconds."""
+    """Return the timings of parts of the capture that are not stages, by name, in seconds."""
     placed = {f"{c.id} {s.key}" for c in capture.compilations for s in c.stages}
     if len(capture.compilations) == 1:
         placed |= {s.key for s in capture.compilations[0].stages}
@@ -151,14 +153,14 @@ def unplaced(capture: Record) -> tuple[tuple[str, float], ...]:
 
 
 def environment(capture: Record) -> tuple[str, ...]:
-    """The environment of the capture: short facts in a fixed order."""
+    """Return the environment of the capture as short facts in a fixed order."""
     env = capture.environment
     target = env.target or env.device
-    # A device model is told of with the stamp: it is no place where anything was done.
+    # A device model is named in the stamp only: nothing ran on it.
     modelled = capture.target is not None and env.device == capture.target.model.title
     same = target == env.device or capture.target is not None
     device = "" if modelled else env.device if same else f"{env.device}, code for {target}"
-    if env.isa:  # code for a CPU
+    if env.isa:  # for CPU code
         threads = dict(env.settings).get(THREADS, "")
         words = f"{env.isa}, {plural(int(threads), 'thread')}" if threads.isdecimal() else env.isa
         device = f"{device} ({words})".strip()
@@ -170,7 +172,7 @@ def environment(capture: Record) -> tuple[str, ...]:
 
 
 def asked(capture: Record) -> str:
-    """The options that differ from the defaults, as they were written; ``""`` if none do."""
+    """Return the options that differ from the defaults, as in a call; ``""`` if none do."""
     options = capture.options
     parts = [f"target={options.target!r}"] if options.target else []
     if options.backward != "auto":
@@ -188,20 +190,21 @@ def asked(capture: Record) -> str:
 
 
 Shared = tuple[tuple[str, tuple[str, ...]], ...]
-"""Operators, each with the names of other kernels that have it too."""
+"""Operators, each with the names of other kernels that also compute it."""
 
 _PARTED = ("reduction", "scan")
-"""Kinds of operators whose results Inductor always stores: no kernel computes them for itself."""
+"""Kinds of operators whose results Inductor always stores, so that no kernel recomputes them."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a kernel: its operators and their Python lines, or the reason why they are not known.
+    """The origin of a kernel: its operators and their Python lines, or why they are unknown.
 
-    ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
-    ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
-    ``whose`` says for each operator of a backward for whose derivative it is there; ``needed`` are lines that it does
-    not compute, but whose derivative needs what it does; ``instead`` are kernels of which a call launches one or it.
+    ``again`` has the operators that other kernels of the same module also compute, with those kernels; ``parts`` the
+    reductions that are split over other kernels, which compute them once in all. ``whose`` maps each operator of a
+    backward to the forward operators of which it computes the gradient; ``needed`` are lines that the kernel does not
+    compute but whose gradient needs its results; ``instead`` are alternative kernels, of which a call launches only
+    one.
     """
 
     operators: tuple[str, ...]
@@ -223,7 +226,7 @@ class Origins:
         self._whose: dict[int, Whose] = {}
         self._instead: dict[int, tuple[str, ...]] = {}
         derivatives = Derivatives(capture)
-        # An origin alone may be one that Inductor copied.
+        # Inductor may have copied an origin.
         unseen = capture.lacks(claims.KERNEL_LINES, claims.KERNELS)
         for compilation in capture.compilations:
             for code in compilation.code.values():
@@ -238,7 +241,7 @@ class Origins:
                     self._instead[id(k)] = tuple(o.name for o in code.kernels if is_alternative(k, o))
 
     def of(self, kernel: Kernel) -> Origin:
-        """The origins of one kernel. A Python line that several operators share stands once."""
+        """Return the origin of one kernel, with each Python line once."""
         lines = _by_line(self._chain.lines(kernel, derivatives=False))
         needed = tuple(f for at, f in _by_line(self._chain.lines(kernel)).items() if at not in lines)
         unknown = ""
@@ -256,13 +259,13 @@ def _by_line(frames: Iterable[Frame]) -> dict[tuple[str, int], Frame]:
 
 
 def needed(origin: Origin) -> str:
-    """Lines whose derivative needs what a kernel of a forward computes for others; ``""`` where there are none."""
+    """Return the lines whose gradient needs the results of a forward kernel, in words; ``""`` if there are none."""
     return f"needed by the derivative of {places(origin.needed)}" if origin.needed else ""
 
 
 def again(origin: Origin) -> str:
-    """For whose derivative it is there, or needed; which operators others compute as well, and do a part of:
-    ``computed more than once: cos (also in k1)``."""
+    """Return in words for which gradients a kernel exists or is needed, and which operators other kernels compute too,
+    or in part: ``computed more than once: cos (also in k1)``."""
     parts = [w for w in (phrase(of_names(origin.whose, origin.operators), 8), needed(origin)) if w]
     parts += [f"{title}: {_shared(pairs)}" for title, pairs in shared(origin) if pairs]
     if origin.instead:
@@ -273,7 +276,7 @@ def again(origin: Origin) -> str:
 
 
 def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
-    """The operators that a kernel shares with others, under a title that says how."""
+    """Return the operators that a kernel shares with others, by kind of sharing."""
     return ("computed more than once", origin.again), ("computed in parts", origin.parts)
 
 
@@ -282,19 +285,20 @@ def _shared(pairs: Shared, limit: int = 4) -> str:
 
 
 def place(frame: Frame) -> str:
-    """A frame as ``name.py:7``, without its folder."""
+    """Return a frame as ``name.py:7``, without its folder."""
     return f"{frame.file.replace(chr(92), '/').rpartition('/')[2] or frame.file}:{frame.line}"
 
 
 def places(frames: Iterable[Frame], limit: int = 6) -> str:
-    """Frames as ``a.py:7, 9, b.py:3``, each line once; at most ``limit``, then how many more."""
+    """Return frames as ``a.py:7, 9, b.py:3``, each line once; at most ``limit``, then the number of others."""
     every = each_place(frames)
     more = [f"and {len(every) - limit} more"] if len(every) > limit else []
     return ", ".join((*every[:limit], *more))
 
 
 def each_place(frames: Iterable[Frame]) -> tuple[str, ...]:
-    """Each line of frames once, with its file where that is not the one before: ``a.py:7``, ``9``, ``b.py:3``."""
+    """Return each line of frames once, with its file if it differs from the one before: ``a.py:7``, ``9``,
+    ``b.py:3``."""
     out: list[str] = []
     last = ""
     for frame in {(frame.file, frame.line): frame for frame in frames}.values():
@@ -305,8 +309,8 @@ def each_place(frames: Iterable[Frame]) -> tuple[str, ...]:
 
 
 def without_folders(text: str) -> str:
-    """A text of torch's with each file in it as ``place`` names one, without the folders of the machine; a file of an
-    installed package keeps those of the package: ``torch/package/package_importer.py``."""
+    """Return a text of torch with file names without the machine's folders; a file of an installed package keeps the
+    package's: ``torch/package/package_importer.py``."""
     return _PATH.sub(lambda found: _file(found[0]), text)
 
 
@@ -315,7 +319,7 @@ _PATH = re.compile(
       | (?<! [\w:/\\.`'"]) (?:[A-Za-z]:)? [\\/] [^\s`'"<>|:,;()]+""",
     re.VERBOSE,
 )
-"""An absolute path: between quotes it may hold blanks. What a URL holds is none."""
+"""Pattern of an absolute path; in quotes it may contain spaces. Paths in URLs do not match."""
 
 
 def _file(path: str) -> str:
@@ -327,14 +331,14 @@ def _file(path: str) -> str:
 
 
 def traffic(kernel: Kernel) -> str:
-    """The modelled bytes of a kernel, ``~8,000 B``; ``""`` where unknown."""
+    """Return the modelled bytes of a kernel, ``~8,000 B``; ``""`` if unknown."""
     if kernel.reads is None or kernel.writes is None:
         return ""
     return amount(Figure(kernel.reads + kernel.writes, MODELLED))
 
 
 def unchanged(graph: Graph, before: Graph | None) -> bool:
-    """Return True if a stage holds the same operations as the one before it, under the same names."""
+    """Return True if a stage has the same operations as the one before, with the same names."""
     if before is None or len(graph.nodes) != len(before.nodes) or graph.subgraphs or before.subgraphs:
         return False
     return all(

@@ -1,5 +1,4 @@
-"""The outcome of a capture: its state, its verdict, the parts that ran eagerly, and the operators and bytes that were
-saved."""
+"""Outcome of a capture: its state and verdict, the parts that ran eagerly, and the savings in operators and bytes."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from .quantities import counted, observed, plural
 from .remedies import of_library
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
-"""What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
-whether it did was not to be seen."""
+"""Values of ``state``. ``partial``: something was compiled, and a part of the program ran eagerly, or may have, if that
+was not observed."""
 
 
 def state(capture: Record) -> str:
-    """One of ``STATES``. Only a program of which all was compiled is ``compiled``."""
+    """Return one of ``STATES``; ``compiled`` only if the whole program was compiled."""
     if capture.failure is not None:
         return FAILED
     if capture.nothing_compiled or not capture.compilations:
@@ -41,17 +40,15 @@ def state(capture: Record) -> str:
 
 
 def eager_parts_unknown(capture: Record) -> str:
-    """Why it is not known, or only in part, what ran eagerly; ``""`` where all of it was seen."""
+    """Return why eagerly run parts are not fully known; ``""`` if all were observed."""
     return capture.lacks(claims.BREAKS, claims.SKIPS)
 
 
 def verdict(capture: Record) -> str:
-    """The outcome in one sentence without a full stop. A failure's message is not part of it."""
+    """Return the outcome as a sentence without a full stop, and without the message of a failure."""
     ended = state(capture)
     if capture.failure is not None:
-        call = (
-            f"call {len(capture.calls)}, " if capture.calls else ""
-        )  # those that were begun: the last one failed
+        call = f"call {len(capture.calls)}, " if capture.calls else ""  # the last started one failed
         return f"failed in {call}stage {capture.failure.stage}: {capture.failure.type}"
     if ended == NOTHING:
         reason = capture.nothing_compiled
@@ -78,25 +75,25 @@ def verdict(capture: Record) -> str:
 
 
 def raised(failure: Failure) -> str:
-    """The error in one line: the exception of an operator on fake tensors where Dynamo quotes it; else the first line
-    of the message."""
+    """Return the error in one line: an operator's exception on fake tensors if Dynamo quotes it, else the first line of
+    the message."""
     match = _OPERATOR.search(failure.message)
     if match:
         return f"{match['type']}: {match['said']}"
     line = failure.message.strip().partition("\n")[0].strip()
-    # What the program raises itself often says little without its type; the compiler's messages begin with words.
+    # The program's own exceptions are often unclear without their type; the compiler's messages are sentences.
     return (f"{failure.type}: {line}" if failure.stage == "run" else line) if line else failure.type
 
 
 _OPERATOR = re.compile(
     r"""with fake tensors: (?s:.*): got (?P<type>\w+)\((?P<quote>['"])(?P<said>.*)(?P=quote)\)"""
 )
-"""How Dynamo quotes an operator's exception (torch 2.11 to 2.15)."""
+"""Format in which Dynamo quotes an operator's exception (torch 2.11 to 2.15)."""
 
 
 def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
-    """Warnings that come before any figure, a few words each: a failure, graph breaks, recompiles, eager parts. Each
-    with the section that has more: ``break``, ``recompile``, ``eager`` or ``""``."""
+    """Return the warnings to show before any figure: a failure, graph breaks, recompiles, eager parts. Each has a few
+    words and the section with details: ``break``, ``recompile``, ``eager`` or ``""``."""
     every = []
     if capture.failure is not None:
         every.append((f"failed: {capture.failure.type}", ""))
@@ -108,19 +105,19 @@ def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
 
 
 def broke(capture: Record) -> str:
-    """The number of graph breaks, and of their places in the source if one broke several frames; ``""`` for none."""
+    """Return the number of graph breaks, and of their places in the source if these are fewer; ``""`` for none."""
     count = observed(len(capture.breaks), "graph break", capture.lacks(claims.BREAKS))
     places = broken(capture)
     return count if len(places) == len(capture.breaks) else f"{count} at {plural(len(places), 'place')}"
 
 
 def recompiled(capture: Record) -> str:
-    """The number of recompiles; ``""`` for none."""
+    """Return the number of recompiles in words; ``""`` for none."""
     return observed(len(capture.recompiles), "recompile", capture.lacks(claims.RECOMPILES))
 
 
 def broken(capture: Record) -> list[tuple[Ending, int]]:
-    """The graph breaks by the place of the source and the reason: the first of each, and how many they are."""
+    """Return the graph breaks grouped by place and reason: the first of each group, and its count."""
     places: dict[object, list[Ending]] = {}
     for one in capture.breaks:
         places.setdefault(_broke_at(one), []).append(one)
@@ -128,7 +125,7 @@ def broken(capture: Record) -> list[tuple[Ending, int]]:
 
 
 def _broke_at(ending: Ending) -> object:
-    """The key of a place: breaks with one key are one place, the same line and reason in whichever frame."""
+    """Return the key of a break's place: the same line and reason, in any frame, is one place."""
     return (ending.frames[-1], ending.link or ending.reason) if ending.frames else ending
 
 
@@ -140,7 +137,7 @@ _SKIPS = {
 
 
 def skips(skipped: Iterable[Skip]) -> list[str]:
-    """The number of functions that ran eagerly, by kind: each counts once, however often it happened."""
+    """Return the number of functions that ran eagerly, by kind, each function counted once."""
     functions = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
     counts = ((kind, len({where for k, where in functions if k == kind})) for kind in _SKIPS)
     return [plural(count, *_SKIPS[kind]) for kind, count in counts if count]
@@ -148,8 +145,8 @@ def skips(skipped: Iterable[Skip]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reason:
-    """A graph break in words: what, why, how to avoid it, the page that says more; the compiler's whole message if
-    that says more still."""
+    """A graph break in words: what, why, how to avoid it, the documentation page, and the full message if it has
+    more."""
 
     what: str
     why: str
@@ -159,8 +156,8 @@ class Reason:
 
 
 def reason(ending: Ending) -> Reason:
-    """The reason of a graph break in parts: files without their folders, but in the whole message, and the hints that
-    Dynamo's repeats once."""
+    """Return the parts of a graph break's reason, with files without folders (except in the full message) and without
+    repeated hints."""
     what, _, rest = without_folders(ending.reason.strip()).partition("\n")
     lines = [line.strip() for line in rest.split("\n")]
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
@@ -180,21 +177,21 @@ def reason(ending: Ending) -> Reason:
 
 
 _MEANT = (("torch._dynamo.trace_autograd_ops", "torch._dynamo.config.trace_autograd_ops"),)
-"""What torch's hints name that does not exist, and what they mean."""
+"""Wrong names in torch's hints, with the correct ones."""
 
 
 _AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")
-"""Where the explanation in a message of Dynamo's ends (torch 2.11 to 2.15)."""
+"""Starts of the lines that follow the explanation in a Dynamo message (torch 2.11 to 2.15)."""
 
 
 @dataclass(frozen=True)
 class Eager:
-    """One place where Python took over.
+    """One place where the program continued eagerly.
 
     Attributes:
-        head: what happened, and which lines run eagerly.
+        head: the event, and the lines that run eagerly.
         ending: the compiler's reason, with stack, hint and link.
-        why: what became of the function for it, in the compiler's words; ``""`` where ``head`` says it all.
+        why: the consequence for the function, in the compiler's words; ``""`` if ``head`` has it.
     """
 
     head: str
@@ -203,12 +200,11 @@ class Eager:
 
 
 def eager(capture: Record) -> tuple[Eager, ...]:
-    """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped.
+    """Return every place where the program continued eagerly: graph breaks in graph order, then skipped frames.
 
-    Breaks of several frames at one place are one, as in ``broken``, where Dynamo went on after each in the same
-    way.
+    Breaks of several frames at one place are merged, as in ``broken``, if Dynamo continued in the same way.
 
-    Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
+    Those in the user's functions come before those in torch's (such as an optimizer).
     """
     rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
     every, places = [], dict[object, tuple[Ending, str, list[str]]]()
@@ -243,8 +239,8 @@ def of_torch(frames: Iterable[Frame]) -> bool:
 
 
 def stopped(capture: Record) -> tuple[int, str] | None:
-    """The number of the compilation in which the compiler failed, and the phase, ``""`` before there are any; ``None``
-    if it did not, or in none that is there. Backwards are compiled in turn, the last one first."""
+    """Return the number of the compilation in which the compiler failed, and the phase, ``""`` before the phases; None
+    if it did not fail, or in no recorded compilation. Backwards are compiled from the last to the first."""
     stage = capture.failure.stage if capture.failure is not None else ""
     numbers = range(len(capture.compilations) - 1, -1, -1)
     failed = (n for n in numbers if any(gap.stage == stage for gap in capture.compilations[n].missing))
@@ -254,8 +250,8 @@ def stopped(capture: Record) -> tuple[int, str] | None:
 
 
 def first(capture: Record) -> int:
-    """The number of the compilation to show first: the one that failed, if any; else one of the user's functions
-    before those of torch's own, of these one with a kernel, and of torch's one with a graph."""
+    """Return the number of the compilation to show first: the failed one, if any; else one of the user's functions,
+    preferably with a kernel; else one of torch's, preferably with a graph."""
     where = stopped(capture)
     if where is not None:
         return where[0]
@@ -311,20 +307,21 @@ UNSAVED = "none saved"
 BY_FUSION = f"{UNSAVED} by fusion"
 EAGER = ", eager operators before"
 ATEN = ", ATen operators before"
-"""What the bytes before are of: of eager PyTorch's own operators, said where those of ATen move others; of ATen's
-where eager's are not known."""
+"""Labels for the bytes before: eager PyTorch's operators, if their bytes differ from those of the ATen operators; ATen
+operators, if eager's bytes are unknown."""
 AS_CAPTURED = ", as captured"
-"""Words for operators before of a captured graph where eager PyTorch runs others, as in the step of many optimizers."""
+"""Label for operators before if eager PyTorch runs others than the captured graph, as in many optimizers' steps."""
 IN_PLACE = "saved by writes in place"
-"""What is not saved by fusion: eager PyTorch copies a tensor that the generated code writes to."""
+"""Label for savings that are not due to fusion: eager PyTorch copies a tensor that the generated code writes in
+place."""
 
 
 def saving(ledger: Ledger) -> tuple[Saving, ...]:
-    """The ledger in brief: operators and bytes, of the graphs where all of it is known; where there is no such graph,
-    each of those where it is.
+    """Return the savings in operators and in bytes, over the graphs where both are known; if there are none, each over
+    the graphs where it is known.
 
-    Bytes before are those that eager PyTorch moves, if known. ``what`` says that none were saved only where eager
-    PyTorch moves no more and launches no more; ``before`` is ``""`` if the bytes are the same.
+    Bytes before are those that eager PyTorch moves, if known. ``what`` reports no savings only if eager PyTorch neither
+    moves nor launches more; ``before`` is ``""`` if the bytes are equal.
     """
     out = []
     every = ledger.single
@@ -349,7 +346,8 @@ def saving(ledger: Ledger) -> tuple[Saving, ...]:
 
 
 def _bytes(what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast) -> Saving:
-    """Bytes before and after: before, of eager PyTorch's own operators if known of each graph, else of ATen's."""
+    """Return bytes before and after; before are those of eager PyTorch's operators if known for each graph, else of
+    ATen's."""
     eager = bytes_of_eager(rows)
     before = aten if eager is None else eager
     what += ATEN if eager is None else EAGER if eager != aten else ""
@@ -370,25 +368,25 @@ def _bytes(what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | A
 
 
 def bytes_of_eager(rows: list[Row]) -> Figure | AtLeast | None:
-    """Bytes that the eager operators of several rows move; None if nothing is known of one."""
+    """Return the bytes that the eager operators of several rows move; None if those of any row are unknown."""
     figures = [row.eager_bytes for row in rows]
     return None if None in figures else summed(figures)
 
 
 def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
-    """Return True if no call makes fewer ``after`` than ``before``."""
+    """Return True if ``after`` is never below ``before``."""
     most = before if isinstance(before, Figure) else before.most
     return most is not None and (after if isinstance(after, Figure) else after.least) >= most
 
 
 def _much_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
-    """Return True if every call saves a fifth: the least that has the colour of a saving."""
+    """Return True if every call saves at least a fifth, the threshold for the colour of a saving."""
     least = before if isinstance(before, Figure) else before.least
     most = after if isinstance(after, Figure) else after.most
     return most is not None and 5 * most <= 4 * least
 
 
 def saved(saving: Saving) -> str:
-    """One part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
+    """Return one part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
     what, before, after, _ = saving
     return f"{what}: {before} → {after}" if before else f"{what}: {after}"

@@ -1,4 +1,4 @@
-"""Remedies for recompiles, where their guards come from, and the sizes that a variant takes."""
+"""Words for remedies of recompiles, for the origin of guards, and for the sizes that a variant accepts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFra
 from .labels import UNSAID
 
 MOST = 3
-"""Of things in a row, how many are told before the rest is only counted."""
+"""Maximum number of items listed; the rest is only counted."""
 
 EACH = "compile one function for each"
 
 
 def for_each(torch: str, sharing: int = 0) -> str:
-    """The remedy that gives each of several values cache entries of its own. ``torch`` is the version, ``sharing`` the
-    number of compiled functions that share the code: to compile once more gives none of them entries of its own."""
+    """Return the remedy that gives each of several values its own cache entries. ``torch`` is the version, ``sharing``
+    the number of compiled functions that share the code; for these, compiling again does not separate the entries."""
     version = re.match(r"(\d+)\.(\d+)", torch)
     if version is not None and (int(version[1]), int(version[2])) < _ISOLATES:
         alone = f"{EACH}, from code of its own"
@@ -47,7 +47,7 @@ def for_each(torch: str, sharing: int = 0) -> str:
 
 
 _ISOLATES = (2, 13)
-"""The first torch with ``isolate_recompiles``."""
+"""First torch version with ``isolate_recompiles``."""
 LIMIT_OF_ENTRIES = "recompile_limit"
 
 
@@ -58,8 +58,8 @@ def to_try(
     each: str = EACH,
     library: bool = False,
 ) -> str:
-    """The change that avoids a recompile of this kind of a function that torch may call ``through`` one of its
-    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break; ``library``: it is not the
+    """Return the change that avoids a recompile of this kind; ``""`` if none is known. ``through`` is torch's function
+    that calls the compiled one, if any; ``rest``: the code follows a graph break; ``library``: the code is not the
     program's."""
     tried = _to_try(recompilation, through, rest, library).replace(EACH, each)
     if recompilation.change is not None and tried == recompilation.change.hint and EACH not in each:
@@ -105,9 +105,7 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
         )
     if _is_first_step(failed):
         return "an optimizer makes its state in its first step: this is one variant more, whatever is changed"
-    if library and not failed.text.startswith(
-        STATE
-    ):  # its objects and values are not the program's to choose
+    if library and not failed.text.startswith(STATE):  # the program cannot change its objects and values
         return EACH
     if (tried := _of_objects(failed)) is not None:
         return tried
@@ -117,12 +115,12 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
 
 
 def _own(line: Frame | None) -> Frame | None:
-    """A line, if it is the program's."""
+    """Return the line if it is the program's, else None."""
     return None if line is None or is_library(line) else line
 
 
 _TENSOR = re.compile(r"\w+\[[\w, ]*\]$")
-"""How a tensor is told: ``float32[4, 3]``."""
+"""Description of a tensor: ``float32[4, 3]``."""
 _LENGTH = re.compile(r"len\((?P<owner>.*)\)$")
 _STATE_OF_OPTIMIZER = re.compile(r"self\.state\b.*\]$")
 _KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
@@ -135,7 +133,7 @@ def _is_first_step(failed: FailedGuard) -> bool:
 
 
 def _of_values(failed: FailedGuard) -> str:
-    """The remedy if a value changed."""
+    """Return the remedy if a value changed; ``""`` if none is known."""
     if not failed.source or not (failed.old or failed.new):
         return ""
     if length := _LENGTH.match(failed.source):
@@ -164,7 +162,8 @@ def _of_values(failed: FailedGuard) -> str:
 
 
 def two_types(failed: FailedGuard) -> tuple[str, str] | None:
-    """The types of a number that changed from one to another, which needs two variants: ``("float", "int")``."""
+    """Return the types of a number whose type changed, such as ``("float", "int")``, which needs two variants; else
+    None."""
     try:
         old, new = (type(syntax.literal(text)) for text in (failed.old, failed.new))
     except (ValueError, SyntaxError):
@@ -173,7 +172,7 @@ def two_types(failed: FailedGuard) -> tuple[str, str] | None:
 
 
 def _is_name(text: str) -> bool:
-    """Return True if an object is told by its own name, and not by that of its class (``a Config``)."""
+    """Return True if a text is an object's own name, not that of its class (``a Config``)."""
     return bool(text) and not text.startswith(("a ", "another "))
 
 
@@ -196,7 +195,7 @@ SYMBOL_AT_FIRST = (
 
 
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
-    """The remedy if a size changed."""
+    """Return the remedy if a size changed."""
     line = _own(failed.line) or _own(recompilation.specializing_line)
     computed = is_computed(failed.source)
     own_form = not computed and bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
@@ -222,7 +221,7 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     if ", " in failed.source:
         return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
-    if rest:  # a mark of an argument is not on a tensor that the function made
+    if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
     if became and failed.old.isdigit():
         return MARK
@@ -236,22 +235,22 @@ _ON_STACK = (
 )
 
 _WHICH = ("fn", "type(fn)", "fn.__code__")
-"""What torch's function through which it calls others has for what it calls."""
+"""Names of the called function in torch's wrapper function."""
 
 
 def _of_objects(failed: FailedGuard) -> str | None:
-    """The remedy if no value changed: a setting of torch's, a class, or the identity of an object."""
+    """Return the remedy if a torch setting, a class or the identity of an object changed; None for others."""
     if failed.text.startswith(STATE):
         return f"call it always under one {failed.source}, or compile one function for each"
     if failed.source.startswith("type(") and failed.source.endswith(")"):
         return "call it with one class, or compile one function for each"
     if failed.text.startswith("___check_obj_id("):
         if _is_name(failed.old) and _is_name(failed.new):
-            return None  # members of an Enum, classes or functions, of which each is made once already
+            return None  # members of an Enum, classes or functions, each of which exists once already
         return _SAME_OBJECT
     if failed.old == DELETED:
         return _ON_STACK if without_stack_names(failed.source) != failed.source else _SAME_OBJECT
-    if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
+    if failed.old.startswith((SAME, OTHER)):  # even if no line tests it
         return (
             "torch makes one variant for arguments that are one object, and another one for others: give it one for "
             "both each time, or different ones each time (as copies)"
@@ -269,8 +268,8 @@ def _of_objects(failed: FailedGuard) -> str | None:
 
 
 def of_library(at: Frame, reached: Frame, alone: bool = False) -> str:
-    """The remedy if the line is a library's own, which the program called in ``reached``. ``alone``: what it compiled
-    is the library's function itself."""
+    """Return the remedy if the line is in a library that the program called at ``reached``. ``alone``: the compiled
+    function is the library's."""
     name = os.path.basename(at.file)
     on_purpose = "/torch/optim/" in at.file.replace(os.sep, "/")
     purpose = "torch breaks there on purpose, and compiles the optimizer's step after it by itself"
@@ -289,12 +288,12 @@ NOTE = " No line asks for what torch checks of each tensor: it does so from the 
 
 
 def place(frame: Frame | None) -> str:
-    """A line as ``train.py:31``."""
+    """Return a line as ``train.py:31``."""
     return f"{os.path.basename(frame.file)}:{frame.line}" if frame is not None and frame.file else UNSAID
 
 
 class GuardLines:
-    """The lines of the program that made the guards of one function."""
+    """The lines of the program that created the guards of one function."""
 
     def __init__(self, frame: ProgramFrame) -> None:
         self._variants: dict[str, list[FrameEvaluation]] = {}
@@ -303,7 +302,8 @@ class GuardLines:
                 self._variants.setdefault(evaluation.id, []).append(evaluation)
 
     def of(self, failed: FailedGuard, evaluation: FrameEvaluation) -> str:
-        """``t.py:3``, or that no line did and where the tensor is first used; ``""`` where neither is known."""
+        """Return the line (``t.py:3``), or that no line created the guard and where the tensor is first used; ``""`` if
+        unknown."""
         if failed.line is not None:
             return place(failed.line)
         if not failed.text.startswith("tensor '"):
@@ -323,7 +323,7 @@ _MOST = 3
 
 
 def takes(symbol: DynamicDim) -> str:
-    """``for any size from 4 to 1024 where x.size(0) % 2 == 0``: what the guards of the variant leave."""
+    """Return the sizes that the variant's guards allow: ``for any size from 4 to 1024 where x.size(0) % 2 == 0``."""
     if symbol.constraints is None:
         return "with guards that are not known"
     source = plain_source(symbol.source)
@@ -344,7 +344,7 @@ def takes(symbol: DynamicDim) -> str:
 
 
 def _joined(own: list[str]) -> str:
-    """``at least 4`` and ``at most 9`` as ``from 4 to 9``, which torch asks in one or in two; ranges first."""
+    """Join conditions, with ``at least 4`` and ``at most 9`` as ``from 4 to 9``; ranges come first."""
     low = next((words for words in own if words.startswith(_LOW)), "")
     high = next((words for words in own if words.startswith(_HIGH)), "")
     rest = [words for words in own if words not in (low, high)]
@@ -360,6 +360,6 @@ def _and(parts: list[str]) -> str:
 
 
 _FLOATS = ("zf", "zuf")
-"""How torch's names of symbols begin that are floats."""
+"""Prefixes of torch's names for float symbols."""
 _LOW, _HIGH = "at least ", "at most "
 _RANGE = re.compile(r"\S+ to \S+")

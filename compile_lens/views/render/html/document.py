@@ -1,4 +1,4 @@
-"""A Document as HTML: one self-contained fragment without a script, and a page of its own around it."""
+"""Rendering of a Document as HTML: a self-contained fragment without scripts, or a complete page."""
 
 from __future__ import annotations
 
@@ -60,26 +60,26 @@ from .stages import Stages, compilation
 from .tables import figures_table, flow_of, ledger_table, savings
 
 MANY = 200
-"""Rows of one table, entries, functions and notes before the rest is only counted."""
+"""Maximum rows of a table, entries, functions and notes; the rest is only counted."""
 
 INPUTS = 40
 BRIEF = 8
-"""Lines of one finding of a group before the rest is only counted."""
+"""Maximum lines of a finding in a group; the rest is only counted."""
 
 ENTRIES = 60
-"""Lines of a list before the rest is only counted."""
+"""Maximum lines of a list; the rest is only counted."""
 
 LINES = 2_000
-"""Lines of one difference of texts."""
+"""Maximum lines of a text difference."""
 
 WIDEST = {"what_if": 1600, "comparison": 1600, "difference": 1600}
-"""Pixels of the widest page of a kind; of the others 1280."""
+"""Maximum page width in pixels by kind of Document; 1280 for others."""
 
 INKS = {"compiled": "#1a6b3c", "eager": "#8a5a00", "broke": "#b3202c", "never": FAINT}
-"""The colour of each state of a line; the word stands there too."""
+"""Colour of each state of a line, which is also shown in words."""
 
 WRAPS = "white-space:pre-wrap;overflow-wrap:anywhere"
-"""Code to copy: a line too long for its place goes on below, and is copied as one."""
+"""Style of code to copy: long lines wrap but are copied as one."""
 
 _COLUMNS = "display:flex;flex-wrap:wrap;gap:0 28px;margin:0 0 10px 0"
 _COLUMN = "flex:1 1 420px;min-width:0;max-width:100%"
@@ -90,12 +90,12 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 def fragment(
     document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "", *, standalone: bool = False
 ) -> str:
-    """A Document as one ``<div class="compile-lens">``. The same Document gives the same text.
+    """Return a Document as one ``<div class="compile-lens">``. The output is deterministic.
 
     Args:
-        inserts: HTML to put under entries, by their keys.
+        inserts: HTML to insert below entries, by entry key.
         live: HTML that makes the fragment interactive.
-        standalone: the fragment has a page of its own, whose first heading is the name.
+        standalone: True for a complete page, whose first heading is the name.
     """
     kind = f"cl-{document.kind.replace('_', '-')}"
     own = " data-standalone" if standalone and live else ""
@@ -104,20 +104,20 @@ def fragment(
 
 
 def static(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standalone: bool = False) -> str:
-    """The layer of a page that needs no script: one ``<div class="cl-static">``. On a page of its own it has the first
-    heading; in a notebook, whose headings are the author's, it has none."""
+    """Return the static layer of a page: one ``<div class="cl-static">``. It has a first heading on a complete page,
+    but not in a notebook, whose headings are the author's."""
     inside = f"{_header(document, standalone)}\n{body(document, inserts)}"
     look = frame(WIDEST.get(document.kind, 1280))
     return f'<div class="cl-static" style="{look}">\n{inside}\n</div>\n'
 
 
 def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
-    """A Document below its heading."""
+    """Return the HTML of a Document below its heading."""
     draw = _Sections(document, inserts)
     parts = [_outcome(document), savings(document.changes)]
     parts += [note(text(remark)) for remark in document.remarks]
     shown = [finding for finding in document.findings if finding.room in (ANY, PAGE)]
-    # The cause and the lines it is about stand side by side where there is room for both.
+    # The cause and its lines are side by side if there is room.
     first = [div(draw.finding(finding), _COLUMN) for finding in shown if finding.beside]
     parts.append(div("".join(first), _COLUMNS, "first") if first else "")
     parts += [draw.finding(finding) for finding in shown if not finding.beside]
@@ -130,7 +130,7 @@ def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
 
 
 def page(document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "", above: str = "") -> str:
-    """A Document as a page of its own, under some HTML, with a policy that forbids outside requests."""
+    """Return a Document as a complete page, below the HTML ``above``, with a policy that forbids outside requests."""
     title = text(short(document.heading, 200))
     whole = above + fragment(document, inserts, live, standalone=True)
     return around(whole, title, "", widest=WIDEST.get(document.kind, 1280))
@@ -146,7 +146,7 @@ def _header(document: Document, standalone: bool) -> str:
     facts = [text(short(fact, 300)) for fact in document.facts]
     facts += [text(short(f"{label}: {words}" if label else words, 1000)) for label, words in document.details]
     below = div(faint(" · ".join(facts), "font-size:13px")) if facts else ""
-    # The first lines of a page without inputs are in view with its causes.
+    # Without inputs, the first lines are visible together with the causes.
     return div((top if document.inputs is not None else "") + name + below + _inputs(document), "", "header")
 
 
@@ -191,7 +191,7 @@ class _Sections:
         self._stages: Stages | None = None
 
     def finding(self, finding: Finding) -> str:
-        """HTML of one finding."""
+        """Return the HTML of one finding."""
         shown = "".join(
             self._section(section, finding)
             for section in finding.sections
@@ -242,7 +242,7 @@ class _Sections:
         return self._listings(section) if isinstance(section, Listings) else ""
 
     def _compilation(self, section: Compiled) -> str:
-        if self._stages is None:  # drawing costs a child process: one for all
+        if self._stages is None:  # one child process draws all
             self._stages = Stages(self._compiled, self._budget)
         above = "".join(flow_of(one) if isinstance(one, Flow) else ledger_table(one) for one in section.above)
         return compilation(section, self._stages, above)
@@ -270,7 +270,7 @@ class _Sections:
         return body + tag("pre", block(entry.code.text), look, "apply")
 
     def _columns(self, section: Columns) -> str:
-        """Columns of equal width that scroll together where they do not fit."""
+        """Return columns of equal width that scroll together if they do not fit."""
         columns = []
         look = f"font-size:12px;color:{FAINT};padding:1px 0"
         for column in section.columns:
@@ -315,7 +315,7 @@ def _labelled(label: str, words: str) -> str:
 
 
 def _group(group: Group) -> str:
-    """Each finding in a few lines: the rest of it is for the live page."""
+    """Return each finding of a group in a few lines; the live page has the rest."""
     parts = []
     for finding in group.findings:
         lines = [div(text(short(words, 300))) for words in finding.brief[:BRIEF]]
@@ -329,7 +329,7 @@ def _group(group: Group) -> str:
 
 
 def _item(entry: Entry, style: str) -> str:
-    """A line of a list, and its facts below it."""
+    """Return a line of a list with its facts below."""
     head = tag("b", text(short(entry.head, 1000)))
     head += f" {mono(short(entry.detail, 1000), 'font-size:12px')}" if entry.detail else ""
     look = f"padding:1px 0 1px 22px;font-size:13px;color:{FAINT}"
@@ -342,7 +342,7 @@ def _item(entry: Entry, style: str) -> str:
 
 
 def _changed_lines(lines: Sequence[str]) -> str:
-    """Lines of a difference of texts, each in the colour of its side."""
+    """Return the lines of a text difference, each in the colour of its side."""
     shown = ""
     for line in lines[:LINES]:
         ink, ground, _ = STATE_COLOURS.get(_CHANGED.get(line[:1], ""), (INK, "transparent", ""))
@@ -355,7 +355,7 @@ _CHANGED = {"+": "compiled", "-": "failed"}
 
 
 def _titled(title: str, words: Iterable[str]) -> str:
-    """The lines over the rows of a table, if there are any."""
+    """Return the title and the sentences above a table."""
     head = div(tag("b", text(title)), "font-size:13px;margin:10px 0 2px 0") if title else ""
     return head + "".join(note(text(short(one, 1000))) for one in words)
 
@@ -379,7 +379,7 @@ def _row(row: Row, noted: list[int]) -> str:
 
 
 def _cause(words: str) -> str:
-    """A line of a cause; a remedy stands out."""
+    """Return a line of a cause, with a remedy highlighted."""
     look = _LOOKS.get(words.partition(": ")[0])
     return span(linked(words), look) if look else linked(words)
 

@@ -1,4 +1,4 @@
-"""The stages of a compilation in HTML: each graph as a picture beside its text, and the code by kernel."""
+"""Rendering of a compilation's stages as HTML: each graph as a picture with its text, and the code by kernel."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ from .markup import (
 from .tables import guards_list
 
 _OPEN = ("forward", "inference", "forward.code", "inference.code")
-"""Stages that are open when the page is first seen, in the first compilation."""
+"""Stages of the first compilation that are initially open."""
 
 
 MANY = 40
-"""Reasons of a recompile before the rest is left out."""
+"""Maximum reasons shown for a recompile."""
 
 _OPEN_NODES = 300
 _OPEN_KERNELS = 8
-"""Larger stages stay closed: the page should be seen as a whole first."""
+"""Sizes above which a stage is initially closed, to keep the page short."""
 
 _BESIDE = 640.0
-"""Pixels of width up to which a drawing stands beside its text; a wider one stands above it."""
+"""Maximum width in pixels of a drawing beside its text; a wider one is above it."""
 
 _SHRINKABLE = 1500.0
-"""Pixels of width up to which a drawing is shrunk to its place and stays readable; a wider one scrolls."""
+"""Maximum width in pixels of a drawing that is shrunk to fit; a wider one scrolls."""
 
 
 class Stages:
-    """HTML of the stages of several compilations, their graphs drawn together in one go."""
+    """HTML of the stages of several compilations, whose graphs are drawn together."""
 
     def __init__(self, sections: Sequence[Compiled], budget: Budget) -> None:
         self._capture = sections[0].capture
-        # A table above may list every kernel: its facts do not stand here again.
+        # Kernel facts are not repeated if a table above lists every kernel.
         self._listed = sections[0].listed
         self._budget = budget
         self._origins = labels.Origins(self._capture)
@@ -79,12 +79,13 @@ class Stages:
             if isinstance(stage, Graph) and stage.nodes and not _elsewhere(section.compilation, stage)
         ]
         wanted.sort(key=lambda pair: _drawing_order(pair[1]))
-        # Drawing costs a child process: one for all.
+        # One child process draws all.
         drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, most=budget.drawn, plain=True)
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
 
     def of(self, section: Compiled) -> str:
-        """Every stage of one compilation, in order; the telling ones of the first are open."""
+        """Return the HTML of every stage of one compilation, in order; the main stages of the first compilation are
+        open."""
         compilation, open = section.compilation, section.first
         parts = []
         for lane in labels.lanes(self._capture, compilation):
@@ -132,13 +133,13 @@ class Stages:
         look = "overflow:auto;max-height:640px;" + (
             "flex:1 1 100%" if wide else "flex:1 1 340px;min-width:280px"
         )
-        left = tag("div", drawing, look, "picture", 'tabindex="0"')  # it scrolls, as a table does
+        left = tag("div", drawing, look, "picture", 'tabindex="0"')  # focusable, since it scrolls
         right = div(source + self._subgraphs(graph), "flex:2 1 460px;min-width:300px")
         both = "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start"
         return saved + div(left + right, both, "stage-both")
 
     def _picture(self, compilation: Compilation, graph: Graph) -> tuple[str, bool]:
-        """The drawing or why there is none, and whether it is too wide to stand beside the text."""
+        """Return the drawing, or why there is none, and True if it is too wide to be beside the text."""
         svg = self._pictures[compilation.id, graph.key]
         if not svg:
             reason = (
@@ -223,7 +224,7 @@ class Stages:
 
 
 def _launched_in(kernel: Kernel) -> str:
-    """The lines of the module that launch a kernel."""
+    """Return the lines of the module that launch a kernel, in words."""
     if not kernel.launch_lines:
         return ""
     some = ", ".join(str(n) for n in kernel.launch_lines[:12])
@@ -234,7 +235,7 @@ def _launched_in(kernel: Kernel) -> str:
 
 
 def _stamp(code: Code) -> str:
-    """The state of the code, and what may differ on the absent device."""
+    """Return the stamp of the code, and what may differ on the absent device."""
     head = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
     if not code.may_differ:
         return head
@@ -252,7 +253,7 @@ def _opens(step: Step) -> bool:
 
 
 def _drawing_order(graph: Graph) -> int:
-    """The order in which graphs are drawn if not all can be."""
+    """Return the priority of a graph if not all can be drawn."""
     order = (
         "forward",
         "inference",
@@ -273,7 +274,7 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
 
 
 def _nothing_new(compilation: Compilation, graph: Graph) -> str:
-    """The reason, as HTML, why another stage already shows a graph; "" if none does."""
+    """Return the reason, as HTML, why another stage already shows a graph; ``""`` if none does."""
     if _unchanged(compilation, graph):
         return f"{sentences.same_as(text(_name(graph.before)))}: {sentences.UNCHANGED}"
     if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
@@ -284,7 +285,7 @@ def _nothing_new(compilation: Compilation, graph: Graph) -> str:
 
 
 def _elsewhere(compilation: Compilation, graph: Graph) -> str:
-    """The place of the drawing of a graph that needs none of its own here; "" if it needs one."""
+    """Return where a graph is already drawn; ``""`` if it needs its own drawing."""
     graphs = compilation.graphs
     if _unchanged(compilation, graph):
         return f"drawn under {_name(graph.before)}"
@@ -315,7 +316,7 @@ def _width(svg: str) -> float:
 
 
 def compilation(section: Compiled, stages: Stages, above: str) -> str:
-    """HTML of one compilation: why it exists, what stands ``above`` its stages, the stages, its guards."""
+    """Return the HTML of one compilation: why it exists, the HTML ``above`` its stages, the stages, its guards."""
     compilation = section.compilation
     content = _recompile(compilation) + above
     content += stages.of(section) + _guards(compilation)
