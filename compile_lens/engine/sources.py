@@ -26,7 +26,7 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
     gives nothing.
     """
     sources = [_with_class(source) for source in known]
-    shown = {(s.file, n) for s in sources for n in _lines(s)}
+    shown = {(s.file, n) for s in sources for n in s.numbers}
     files: dict[str, tuple[_Span, ...]] = {}
     for file, line in _places(compilations):
         if (file, line) in shown or source_text.is_foreign(file, line):
@@ -36,14 +36,14 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
         source = _enclosing(file, line, files[file])
         if source is not None:
             sources.append(source)
-            shown.update((file, n) for n in _lines(source))
+            shown.update((file, n) for n in source.numbers)
     return tuple(sources)
 
 
 def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[str, ...]:
     """Return the names of async functions whose body was traced at a call from an ordinary function, without
     ``await``."""
-    lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in _lines(s)}
+    lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in s.numbers}
     nodes = (n for c in compilations for s in c.stages if isinstance(s, Graph) for n in s.nodes)
     names: dict[str, None] = {}
     for node in nodes:
@@ -54,10 +54,6 @@ def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) ->
 
 
 _ASYNC = re.compile(r"(?:@.*\n\s*)*async\s+def\b")
-
-
-def _lines(source: Source) -> range:
-    return range(source.first_line, source.first_line + len(source.text.splitlines()))
 
 
 def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:

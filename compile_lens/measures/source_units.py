@@ -150,9 +150,6 @@ def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
     lines = {(frame.file, frame.line) for frame in work.values()}
     spans: dict[tuple[int, int], list[Address]] = {}
     for address, frame in work.items():
-        # In a line that is not ASCII, columns may count bytes or characters.
-        if not frame.text.isascii():
-            return []
         span = (
             (0, _PAST_COLUMNS)
             if frame.column is None or frame.end_column is None
@@ -295,7 +292,7 @@ def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
     every: dict[Source, set[str]] = {}
     for node in (n for c in capture.compilations if (g := c.graphs.get("dynamo")) for n in g.nodes):
         for frame in node.innermost:
-            around = [s for s in capture.sources if s.file == frame.file and _contains(s, frame.line)]
+            around = [s for s in capture.sources if s.file == frame.file and frame.line in s.numbers]
             source = max(around, key=lambda s: s.first_line, default=None)
             if source is None:
                 continue
@@ -308,7 +305,3 @@ def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
         if len(paths) > 1
         and all(any(f"{path}.".startswith(f"{m}.") for m in paths) for path in every[source])
     }
-
-
-def _contains(source: Source, line: int) -> bool:
-    return source.first_line <= line < source.first_line + len(source.text.splitlines())

@@ -88,6 +88,16 @@ class Source:
     name: str
     text: str
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the text as Python counts them: a form feed, or another break that Unicode has, ends none."""
+        return self.text.removesuffix("\n").split("\n")
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its lines in the file."""
+        return range(self.first_line, self.first_line + len(self.lines))
+
 
 @dataclass(frozen=True)
 class Tensor:

@@ -132,9 +132,9 @@ def test_without_columns_a_line_is_one_unit() -> None:
     assert spans(found.all) == [("5", None, None)]
 
 
-def test_columns_of_a_line_that_is_not_plain_are_not_trusted() -> None:
-    (found,) = units(with_columns([at(5, 3, 5, "é + x"), at(5, 0, 7, "é + x")])).values()
-    assert spans(found.all) == [("5", None, None)]
+def test_a_line_that_is_not_ascii_has_units_by_its_calls() -> None:
+    (found,) = units(with_columns([at(5, 4, 9, "é + f(x)"), at(5, 0, 9, "é + f(x)")])).values()
+    assert spans(found.all) == [("n0", 4, 9), ("n1", 0, 9)]
 
 
 def test_calls_of_one_place_are_one_unit_named_after_the_last() -> None:

@@ -42,7 +42,7 @@ def as_compiled(frame: Frame) -> Frame:
 def _frames(trace: str) -> tuple[Frame, ...]:
     parsed: list[Frame] = []
     text_line = ""
-    for line in trace.splitlines():
+    for line in trace.split("\n"):  # no other character ends a line of a program
         match = _FRAME.match(line)
         if match:
             file = match["file"]

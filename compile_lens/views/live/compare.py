@@ -250,7 +250,7 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
     own: list[list[list[object]]] = [[], []]
     for one, two in _pairs(a.sources, b.sources):
         lines = [
-            [] if number is None else side[number].text.splitlines()
+            [] if number is None else side[number].lines
             for side, number in ((a.sources, one), (b.sources, two))
         ]
         for step, *ranges in difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False).get_opcodes():
@@ -288,7 +288,7 @@ def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list
             ]
             for number, source in enumerate(capture.sources)
             for file, at in sorted(known[side] - known[1 - side])
-            if file == source.file and 0 <= at - source.first_line < len(source.text.splitlines())
+            if file == source.file and at in source.numbers
         ]
         for side, capture in enumerate(captures)
     ]

@@ -12,7 +12,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
 from ..words import labels
-from ..words.characters import line
+from ..words.characters import clean, line
 from ..words.derivatives import Derivatives
 from ..words.palette import UNITS
 from .items import Items, SeenStage
@@ -182,13 +182,12 @@ class _Texts:
         """The first and last column of a call in its line as the page shows it; -1, -1 for a whole line or if
         unknown."""
         text = self._line(unit)
-        # A page writes out what cannot be seen: columns of such a line are others.
-        if unit.column is None or not text.strip() or not (text.isascii() and text.strip().isprintable()):
+        if unit.column is None or not text.strip():
             return -1, -1
         rest = len(text.rstrip())
         end = rest if unit.end_column is None else min(unit.end_column, rest)
         start = max(unit.column, len(text) - len(text.lstrip()))
-        return (start, end) if start < end else (-1, -1)
+        return (_shown_length(text[:start]), _shown_length(text[:end])) if start < end else (-1, -1)
 
     def _line(self, unit: Unit) -> str:
         for source in self._sources:
@@ -196,6 +195,12 @@ class _Texts:
             if source.file == unit.file and 0 <= unit.line - source.first_line < len(lines):
                 return lines[unit.line - source.first_line]
         return ""
+
+
+def _shown_length(text: str) -> int:
+    """Return the length that a page's script counts: what cannot be seen is written out there."""
+    shown = clean(text)
+    return len(shown) + sum(character > "\uffff" for character in shown)
 
 
 Path = tuple[str, str]

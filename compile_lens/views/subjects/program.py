@@ -202,8 +202,7 @@ def _sources(program: ProgramRecord) -> Listings:
     states = {(file, line.line): line for file, each in measures.lines(program).items() for line in each}
 
     def marks(source: Source) -> dict[int, tuple[str, str]]:
-        numbers = range(source.first_line, source.first_line + len(source.text.splitlines()))
-        known = ((number, states.get((source.file, number))) for number in numbers)
+        known = ((number, states.get((source.file, number))) for number in source.numbers)
         return {number: (", ".join(line.states), line.state) for number, line in known if line is not None}
 
     listings = tuple(Listing(source, (), marks(source)) for source in program.sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record.capture import Failure
 from compile_lens.record.graph import Frame
 
-from . import labels
+from . import characters, labels
 
 LONG = 88
 """Characters of a line of code that is shown whole."""
@@ -21,11 +21,11 @@ def marked(frame: Frame) -> tuple[str, str]:
     """The line of a frame, and carets under what was computed there; ``""`` for what is not known."""
     text = frame.text.strip()
     start = text.find(frame.call) if frame.call else -1
-    if start < 0 or text.count(frame.call) > 1 or not text.isascii():
+    if start < 0 or text.count(frame.call) > 1 or characters.flat(text) != text:
         return text, ""
     if len(text) > LONG:  # the expression is what matters
         return (frame.call, "") if len(frame.call) < len(text) else (text, "")
-    return text, " " * start + "^" * len(frame.call)
+    return text, " " * characters.cells(text[:start]) + "^" * characters.cells(frame.call)
 
 
 def where(frame: Frame) -> str:
