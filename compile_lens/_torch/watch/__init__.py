@@ -1,1 +1,1 @@
-"""Observers of a whole program: they call what they wrap, and record its effect; a compile is not changed."""
+"""Observers of a whole program. They call the functions that they wrap, record the effect, and change no compile."""

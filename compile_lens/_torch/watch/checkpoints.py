@@ -1,8 +1,7 @@
-"""Calls by ``torch.utils.checkpoint`` outside of any graph: torch turns Dynamo off for such a call, so that Dynamo
-evaluates no frame in it.
+"""Calls by ``torch.utils.checkpoint`` outside of any graph.
 
-The call is observed where torch makes it. Python's profiler reports the program's functions in the first of each;
-later ones are counted.
+Torch turns Dynamo off for them, so that no frame inside is evaluated. Each call is observed where torch makes it. In
+the first of a kind, Python's profiler reports the program's functions; later ones are only counted.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _GENERATOR = "torch.utils.checkpoint:_checkpoint_without_reentrant_generator"
 if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):  # torch 2.15 calls this
     _GENERATOR += "_impl"
 _CALLERS = ("checkpoint", "forward")
-"""Functions in that file that call what they were given; others query the program for contexts and policies."""
+"""Functions in that file that call their argument; others query the program for contexts and policies."""
 
 WHY = Ending(
     NOT_TRACED,
@@ -45,14 +44,14 @@ WHY = Ending(
 
 @observe(_GENERATOR, claims.CHECKPOINTS)
 def without_reentrant(real: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note a call by ``checkpoint`` that begins when it has the result."""
+    """Record a call by ``checkpoint``, which begins after this function returns."""
     _begin(function, torch_frame())
     return real(function, *args, **kwargs)
 
 
 @observe("torch.utils.checkpoint:CheckpointFunction.forward", claims.CHECKPOINTS)
 def reentrant(real: Any, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note a call with ``use_reentrant=True``, which happens in here."""
+    """Record a call with ``use_reentrant=True``, which runs inside this function."""
     profiler = _begin(function, None)
     try:
         return real(context, function, *args, **kwargs)
@@ -62,21 +61,21 @@ def reentrant(real: Any, context: Any, function: Any, *args: Any, **kwargs: Any)
 
 
 def _begin(function: Any, until: types.FrameType | None) -> _Profiler | None:
-    """Note a call; the first of its kind is profiled, ``until`` a frame returns or it is stopped."""
-    mine = scopes.owners() if scopes.current() is None and _dynamo_was_on() else ()
+    """Record a call; profile the first of its kind until the frame ``until`` returns or the profiler is stopped."""
+    watches = scopes.owners() if scopes.current() is None and _dynamo_was_on() else ()
     profiler = None
-    if mine:
-        with observing(mine, claims.CHECKPOINTS):
+    if watches:
+        with observing(watches, claims.CHECKPOINTS):
             at = caller()
-            new = _count_call(mine, compiled_objects.unwrapped(function), at)
+            new = _count_call(watches, compiled_objects.unwrapped(function), at)
             if new and sys.getprofile() is None:
-                profiler = _Profiler(mine, at, until)
+                profiler = _Profiler(watches, at, until)
                 sys.setprofile(profiler.profile)
     return profiler
 
 
 def _dynamo_was_on() -> bool:
-    """Return True if Dynamo was on where ``checkpoint`` was called, before torch turned it off."""
+    """Return True if Dynamo was on when ``checkpoint`` was called, before torch turned it off."""
     frame = torch_frame()
     for _ in range(8):
         if frame is None:
@@ -87,17 +86,17 @@ def _dynamo_was_on() -> bool:
     return False
 
 
-def _count_call(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
-    """Count a call of the program's, or of a module of torch's; return True if one of the watches sees it first."""
-    code = compiled_objects.code_of(thing)
+def _count_call(watches: tuple[Scope, ...], called_object: Any, at: Frame | None) -> bool:
+    """Count a call of a program's function or a torch module; return True if it is new to one of the watches."""
+    code = compiled_objects.code_of(called_object)
     if code is not None and not is_library(code.co_filename):
         name = eager_lines.plain_name(code.co_name)
-    elif isinstance(thing, torch.nn.Module) and not isinstance(thing, torch.fx.GraphModule):
-        name, code = type(thing).__name__, None
-    else:  # torch's own, in which the program's may run
+    elif isinstance(called_object, torch.nn.Module) and not isinstance(called_object, torch.fx.GraphModule):
+        name, code = type(called_object).__name__, None
+    else:  # torch's own function, which may call the program's
         name, code = "", None
     new = False
-    for scope in mine:
+    for scope in watches:
         new = new or (name, code, at) not in scope.profiled
         scope.profiled.add((name, code, at))
         if name:
@@ -113,10 +112,10 @@ def _add(scope: Scope, name: str, code: types.CodeType | None, at: Frame | None,
 
 
 class _Profiler:
-    """Profiles one call: the functions of the program that run in it with Dynamo off."""
+    """Profiler of one call, for the program's functions that run in it with Dynamo off."""
 
-    def __init__(self, mine: tuple[Scope, ...], at: Frame | None, until: types.FrameType | None) -> None:
-        self._mine, self._at, self._until = mine, at, until
+    def __init__(self, watches: tuple[Scope, ...], at: Frame | None, until: types.FrameType | None) -> None:
+        self._watches, self._at, self._until = watches, at, until
         self._known: set[types.CodeType] = set()
 
     @hidden_from_dynamo
@@ -129,8 +128,8 @@ class _Profiler:
             if not _is_query(frame):
                 self._known.add(code)
                 if not _is_foreign(code) and not is_ours(frame.f_globals):
-                    with observing(self._mine, claims.CHECKPOINTS):
-                        for scope in self._mine:
+                    with observing(self._watches, claims.CHECKPOINTS):
+                        for scope in self._watches:
                             _add(scope, eager_lines.plain_name(code.co_name), code, self._at, 0)
         elif event == "return" and frame is self._until:
             self.stop()
@@ -143,12 +142,12 @@ class _Profiler:
 
 
 def _is_query(frame: types.FrameType) -> bool:
-    """Return True if torch queries the program for a context or a policy, rather than calling its function."""
+    """Return True if torch queries the program for a context or policy instead of calling the checkpointed function."""
     by = frame.f_back.f_code if frame.f_back is not None else frame.f_code
     return by.co_filename == _FILE and by.co_name not in _CALLERS
 
 
 def _is_foreign(code: types.CodeType) -> bool:
-    """Return True if a code is not the program's, or is a part of one of its functions."""
+    """Return True if a code object is not the program's, or is part of a function, such as a comprehension."""
     part = code.co_name.startswith("<") and code.co_name != "<lambda>"
     return part or is_library(code.co_filename) or is_generated(code)

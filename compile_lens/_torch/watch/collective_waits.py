@@ -1,5 +1,5 @@
-"""The waits of a process for what it issued earlier: for a handle of ``torch.distributed``, or for a tensor that a
-functional collective returned. They decide which ranks wait for each other.
+"""Waits of a process for earlier collectives: on a handle of ``torch.distributed``, or on a tensor returned by a
+functional collective. They determine which ranks wait for each other.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from .issue_log import IssueLog
 from .observers import hidden_from_dynamo, observing
 
 Position = tuple[IssueLog, int]
-"""A log, and the position of a call in it."""
+"""A log and the position of a call in it."""
 
 _positions: weakref.WeakKeyDictionary[Any, list[Position]] = weakref.WeakKeyDictionary()
-"""By handle the calls that have not been waited for."""
+"""Calls that have not been waited for, by handle."""
 _by_address: dict[int, list[Position]] = {}
-"""By address of a tensor that a call fills: functional collectives return tensors, and keep the handle themselves."""
+"""Calls by address of a tensor that they fill, since functional collectives return tensors and keep the handle."""
 
 
 class _Thread(threading.local):
     latest: Any = None
-    """The handle of the latest call. It is Python's object for the handle, which the caller gets only if it lives."""
+    """The handle of the latest call: a reference to its Python object, so that the caller receives the same one."""
     batch: list[Position] | None = None
-    """Calls of a batch that has one handle for all."""
+    """Calls of the current batch, which share one handle."""
 
 
 _thread = _Thread()
 
 _WAITS = ("wait", "synchronize", "block_current_stream")
-_PASSES_ON = ("get_future", "get_future_result", "is_completed")
-"""Methods of a handle after which it is not known when the process waits."""
+_UNKNOWN_WAITS = ("get_future", "get_future_result", "is_completed")
+"""Methods of a handle after which the time of the wait is unknown."""
 
 
 @hidden_from_dynamo
 def keep_call(work: Any, tensors: Iterable[torch.Tensor], positions: list[Position]) -> None:
-    """Note the handle of a call, and the tensors that it fills."""
+    """Record the handle of a call, and the tensors that it fills."""
     if _thread.batch is not None:
         _thread.batch += positions
     if work is not None:
@@ -55,7 +55,7 @@ def keep_call(work: Any, tensors: Iterable[torch.Tensor], positions: list[Positi
 
 
 def handle(result: Any) -> Any:
-    """Return Python's object for the handle in the result of an operator; None if it has none."""
+    """Return the Python object of the handle in an operator's result; None if there is none."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     work = torch._C._distributed_c10d.Work
     return next((work.unbox(part) for part in reversed(parts) if isinstance(part, torch.ScriptObject)), None)
@@ -63,10 +63,10 @@ def handle(result: Any) -> Any:
 
 @hidden_from_dynamo
 def place(undo: Undo) -> None:
-    """Observe the waits until ``undo``."""
+    """Observe waits until ``undo``."""
     distributed: Any = torch._C._distributed_c10d
-    undo.add(_forget)
-    for names, observer in ((_WAITS, _wait), (_PASSES_ON, _pass_on)):
+    undo.add(_clear)
+    for names, observer in ((_WAITS, _wait), (_UNKNOWN_WAITS, _wait_unknown)):
         for name in names:
             _replace(distributed.Work, name, observer, undo)
     _replace(distributed.ProcessGroup, "_start_coalescing", _begin_batch, undo)
@@ -79,8 +79,8 @@ def place(undo: Undo) -> None:
 
 
 def give_source(undo: Undo, source: Callable[[], int]) -> None:
-    """Have a message from any process say that it came from ``source()``, a rank of its group, until ``undo``: the
-    handle of a call without other processes does not know it."""
+    """Make a message received from any process report the sender ``source()``, a rank of its group, until ``undo``; a
+    handle of the fake group has none."""
 
     def call(real: Callable[..., Any], *args: Any) -> int:
         return source()
@@ -89,7 +89,7 @@ def give_source(undo: Undo, source: Callable[[], int]) -> None:
         _replace(torch._C._distributed_c10d.Work, name, hidden_from_dynamo(call), undo)
 
 
-def _forget() -> None:
+def _clear() -> None:
     _positions.clear()
     _by_address.clear()
 
@@ -99,8 +99,7 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def _replace(owner: type, name: str, observer: Callable[..., Any], undo: Undo) -> None:
-    """Put an observer around a method that is not Python's. Dynamo knows such a method by its type, and so it keeps
-    it: a function of Python's would be traced."""
+    """Wrap a builtin method with an observer, as an instance method in C: Dynamo would trace a Python function."""
     real = vars(owner).get(name)
     if real is None:
         return
@@ -125,7 +124,7 @@ def _wait(real: Callable[..., Any], work: Any, *args: Any, **kwargs: Any) -> Any
 
 
 @hidden_from_dynamo
-def _pass_on(real: Callable[..., Any], work: Any, *args: Any, **kwargs: Any) -> Any:
+def _wait_unknown(real: Callable[..., Any], work: Any, *args: Any, **kwargs: Any) -> Any:
     with observing(scopes.owners(), claims.COLLECTIVES):
         for log, position in _positions.get(work, ()):
             log.wait_unknown(position)
@@ -151,7 +150,7 @@ def _end_batch(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _kernel(operator: Any) -> Callable[..., Any]:
     def wait(keyset: Any, tensor: torch.Tensor) -> Any:
         below = keyset.remove(torch._C.DispatchKey.BackendSelect)
-        if not (tensor.is_meta or is_fake(tensor)):  # those have no address
+        if not (tensor.is_meta or is_fake(tensor)):  # these tensors have no address
             with observing(scopes.owners(), claims.COLLECTIVES):
                 for log, position in _by_address.pop(_address(tensor), ()):
                     log.wait(position)

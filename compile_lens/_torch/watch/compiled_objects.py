@@ -1,4 +1,4 @@
-"""The objects that the program passed to ``torch.compile``, if torch calls them through a function of its own."""
+"""Objects passed to ``torch.compile`` that torch calls through a wrapper function of its own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .callers import is_library
 
 
 def number_of(compiler: Any) -> int:
-    """Return the number of the ``torch.compile`` that a callback of Dynamo belongs to, from 1; 0 if it shares its cache
-    entries with no other."""
+    """Return the number, from 1, of the ``torch.compile`` to which a Dynamo callback belongs; 0 if its cache entries
+    are isolated."""
     region = getattr(eval_frame, "get_eval_frame_isolate_recompiles_id", None)
     if region is not None and region() != _SHARED:
         return 0
@@ -34,18 +34,18 @@ def number_of(compiler: Any) -> int:
 _numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _count = itertools.count(1)
 _SHARED = -1
-"""The region of cache entries that are not isolated, by torch's number."""
+"""Torch's number for the region of cache entries that are not isolated."""
 
 
 def is_wrapper(code: types.CodeType) -> bool:
-    """Return True for the code of torch's function around a callable that Dynamo cannot look into by itself, or its
-    resume function."""
+    """Return True for the code of torch's wrapper around a callable that Dynamo cannot trace directly, or of its resume
+    function."""
     own = code.co_name == "inner" or eager_lines.plain_name(code.co_name) == "inner"
     return own and source_places.is_internal(code.co_filename)
 
 
 def wrapped_place(frame: Any) -> Frame | None:
-    """Return the callable that torch's function calls, if Dynamo evaluates a frame of that; None for any other."""
+    """Return the place of the callable if ``frame`` is of torch's wrapper; None for any other frame."""
     code = frame.f_code
     if not is_wrapper(code):
         return None
@@ -54,11 +54,11 @@ def wrapped_place(frame: Any) -> Frame | None:
 
 
 _UNNAMED = "what follows a call of torch's"
-"""For the resume function of that function, which does not hold the callable."""
+"""Name for a resume function of the wrapper, which has no reference to the callable."""
 
 
 def without_wrapper(ending: Ending, wrapped: Frame, caller: Frame | None) -> Ending:
-    """Return a reason without torch's function in its stack: the program called the wrapped object."""
+    """Return the ending without torch's wrapper in its stack, since the program called the wrapped object."""
     own = tuple(
         at for at in ending.frames if at.function != "inner" or not source_places.is_internal(at.file)
     )
@@ -66,14 +66,14 @@ def without_wrapper(ending: Ending, wrapped: Frame, caller: Frame | None) -> End
 
 
 def place_of(wrapped: Frame, caller: Frame | None) -> Frame:
-    """Return the place of an object: its first line, or the line of the program's call if it is not the program's."""
+    """Return the place of an object: its first line, or the program's line that calls it if it is not the program's."""
     if wrapped.file or caller is None:
         return wrapped
     return dataclasses.replace(caller, function=wrapped.function)
 
 
 def unwrapped(function: Any) -> Any:
-    """Return the object inside torch's wrapper, or the function itself; for a module's call the module."""
+    """Return the object inside torch's wrapper, or the function itself; for a module's ``__call__``, the module."""
     while is_wrapper(getattr(function, "__code__", _NO_CODE)) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     if isinstance(function, types.MethodType) and function.__func__ in _MODULE_CALLS:
@@ -88,9 +88,9 @@ _NO_CODE = is_wrapper.__code__
 
 
 def described(function: Any) -> Frame:
-    """Return an object under the program's name, with its first line: no file and line if it is not the program's.
+    """Return an object's name and first line; no file and line if it is not the program's.
 
-    Of a function that a decorator of a library wraps, as ``torch.no_grad()`` does, that of the program is described.
+    For a function wrapped by a library's decorator, such as ``torch.no_grad()``, the program's function is described.
     """
     code = code_of(function)
     if code is not None and is_library(code.co_filename) and isinstance(function, _FUNCTIONS):
@@ -131,7 +131,7 @@ def _name(function: Any, code: types.CodeType | None) -> str:
         return f"torch.ops.{function}"
     try:
         name = str(object.__getattribute__(function, "__name__"))
-    except AttributeError:  # an object of the program's that can be called
+    except AttributeError:  # a callable object of the program
         name = type(function).__name__
     return f"torch.{name}" if getattr(torch, name, None) is function else name
 

@@ -1,5 +1,5 @@
-"""Frames that ran eagerly without an evaluation, derived from other observations: functions that ``checkpoint`` calls,
-bodies of other calls that run eagerly because of a break inside, and torch's own modules in its wrappers."""
+"""Frames that ran eagerly without an evaluation, derived from other observations: functions called by ``checkpoint``,
+bodies of calls that run eagerly because of a break inside, and torch's own modules in its wrappers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODULES = f"{source_places.TORCH}nn/modules/"
 
 
 def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
-    """Note a skipped function of torch's if it is the module inside a wrapper of torch's."""
+    """Record a skipped torch module if it is inside one of torch's wrappers."""
     code = evaluation.code
     if code.co_name != "forward" or not code.co_filename.startswith(_MODULES):
         return
@@ -53,7 +53,7 @@ def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
 def collect(
     scope: Scope, evaluations: list[Evaluation], visits: dict[int, FrameEvaluation]
 ) -> tuple[EagerFrame, ...]:
-    """Return all of a watch; ``visits`` are the frame evaluations, by their number."""
+    """Return the eager frames of a watch; ``visits`` are the recorded evaluations by number."""
     uncompiled = list(scope.uncompiled.values())
     calls = _broken_calls(visits.values())
     noted = [_with_break(_record(one, one.code), calls) for one in uncompiled]
@@ -73,7 +73,7 @@ def _line(at: Frame | None) -> tuple[str, int]:
 
 
 def _broken_calls(evaluations: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Break]:
-    """Return the breaks inside of a call, by the line of that call in the evaluated function."""
+    """Return the breaks inside calls, by the line of the call in the evaluated function."""
     breaks: dict[tuple[str, int], Break] = {}
     for one in (b for evaluation in evaluations for b in evaluation.breaks):
         own = [at for at in one.ending.frames if not callers.is_library(at.file)]
@@ -83,8 +83,7 @@ def _broken_calls(evaluations: Iterable[FrameEvaluation]) -> dict[tuple[str, int
 
 
 def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFrame:
-    """Return a function that ``checkpoint`` called with the break that kept its call out of a graph, if it was inside
-    of it."""
+    """Return a function called by ``checkpoint`` with the break that kept the call out of a graph, if it was inside."""
     graph_break = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
     if graph_break is None:
         return one
@@ -102,7 +101,7 @@ def _broken(graph_break: Break, line: Frame, then: str) -> Ending:
 
 
 def source_codes(scope: Scope, evaluations: Iterable[Evaluation]) -> list[types.CodeType]:
-    """Return codes whose source is to be kept beside that of evaluations."""
+    """Return further code objects whose source is recorded, besides those of evaluations."""
     noted = [one.code for one in list(scope.uncompiled.values()) if one.code is not None]
     return [*noted, *(code for v in evaluations for code in v.dropped)]
 
@@ -114,18 +113,18 @@ def _called_eagerly(
     seen: set[tuple[str, int]],
     whole: Container[types.CodeType],
 ) -> Iterator[tuple[EagerFrame, types.CodeType]]:
-    """Yield the functions that an evaluation began to trace, in a call that runs eagerly, if Dynamo did not evaluate
-    the function.
+    """Yield the functions that an evaluation began to trace in a call that runs eagerly and that Dynamo did not
+    evaluate.
 
-    As far as is known Dynamo was off, since it evaluates each function that has no entry yet. Calls in a line that was
-    ``seen`` to run so are known otherwise, and functions skipped as a ``whole`` before run so for certain.
+    Dynamo was probably off, since it evaluates each function without an entry. Lines in ``seen`` were observed directly
+    and are left out; functions in ``whole``, skipped before the watch, certainly run eagerly.
     """
     known = {
         code for code in (*evaluation.dropped, *evaluation.lines) if not callers.is_library(code.co_filename)
     }
     kept = set(evaluation.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
-    left = [code for code in known if code not in kept and code is not evaluation.code]
-    if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED, FAILED):
+    traced_only = [code for code in known if code not in kept and code is not evaluation.code]
+    if not traced_only or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED, FAILED):
         return
     for graph_break in visit.breaks:
         stack = graph_break.ending.frames
@@ -134,7 +133,7 @@ def _called_eagerly(
             continue
         entry = stack[own[1]]
         if any(_is_frame_of(code, entry) for code in evaluated) or not any(
-            _is_frame_of(code, entry) for code in left
+            _is_frame_of(code, entry) for code in traced_only
         ):
             continue
         line = stack[own[0]]
@@ -143,7 +142,9 @@ def _called_eagerly(
             line,
             "The whole call then runs eagerly, and Dynamo did not evaluate the function in it.",
         )
-        for code in sorted(left, key=lambda c: (not _is_frame_of(c, entry), c.co_filename, c.co_firstlineno)):
+        for code in sorted(
+            traced_only, key=lambda c: (not _is_frame_of(c, entry), c.co_filename, c.co_firstlineno)
+        ):
             if code not in evaluated:
                 one = Uncompiled(EAGER_CALL, why, eager_lines.plain_name(code.co_name), code, line)
                 one.certain = False
@@ -156,16 +157,16 @@ def _called_eagerly(
 
 
 def keep_lines_at_breaks(evaluation: Evaluation, gm: Any) -> None:
-    """Note for the lines where a code broke, or where a resume function begins, whether a call on them is in the
-    graph: Dynamo also reaches a line that breaks, and enters that of a resume function in its middle."""
+    """Record which lines with a break, or at the start of a resume function, have a call in the graph: Dynamo also
+    traces the line of a break, and starts a resume function in the middle of one."""
     code = evaluation.code
     at = {f.line for b in evaluation.breaks for f in b.ending.frames if f.file == code.co_filename}
     lines = (at | {_resume_line(code)}) & eager_lines.code_lines(code)
     if lines:
         stacks = [str(n.meta.get("stack_trace") or "") for n in gm.graph.nodes if n.op != "placeholder"]
-        held = {n for n in lines if any(f'"{code.co_filename}", line {n},' in stack for stack in stacks)}
-        evaluation.lines.setdefault(code, set()).update(held)
-        evaluation.without_node = lines - held
+        in_graph = {n for n in lines if any(f'"{code.co_filename}", line {n},' in stack for stack in stacks)}
+        evaluation.lines.setdefault(code, set()).update(in_graph)
+        evaluation.without_node = lines - in_graph
 
 
 def _resume_line(code: types.CodeType) -> int:

@@ -1,5 +1,5 @@
-"""Dynamo's decisions before a watch began: the codes that it compiled, and those that run eagerly, which it does not
-evaluate again."""
+"""Dynamo's decisions before a watch began: code that it compiled, and code that runs eagerly without a new
+evaluation."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Local(threading.local):
 
 
 _local = _Local()
-"""The last call noted on this thread, until Dynamo evaluates it."""
+"""The last call recorded on this thread, withdrawn if Dynamo evaluates it."""
 
 
 class EarlierDecisions(NamedTuple):
-    """Codes of the program that Dynamo evaluated: those that it compiled, with the compile ids of their cache entries;
-    and resume functions and whole functions that run eagerly, even after they had been compiled."""
+    """Code objects of the program that Dynamo evaluated: compiled ones with the compile ids of their cache entries,
+    then resume functions and whole functions that run eagerly, even if they were compiled earlier."""
 
     compiled: dict[types.CodeType, tuple[str, ...]]
     rests: tuple[types.CodeType, ...]
@@ -43,7 +43,7 @@ class EarlierDecisions(NamedTuple):
 
 
 def find_decisions() -> EarlierDecisions:
-    """Return Dynamo's decisions so far."""
+    """Return Dynamo's decisions up to now."""
     compiled: dict[types.CodeType, tuple[str, ...]] = {}
     rests: dict[types.CodeType, None] = {}
     whole: dict[types.CodeType, None] = {}
@@ -70,45 +70,47 @@ def find_decisions() -> EarlierDecisions:
 
 
 def _gave_up_later(own: list[Any]) -> bool:
-    """Return True if Dynamo tried to compile a code more often than it has entries of it."""
+    """Return True if Dynamo tried to compile a code object more often than it has entries for it."""
     return bool(FRAME_COMPILE_COUNTER.get(own[0].frame_id, 0) > len(own))
 
 
 def entries_of(code: types.CodeType) -> list[Any]:
-    """Return Dynamo's cache entries of a code."""
+    """Return Dynamo's cache entries of a code object."""
     return list(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
 
 
-def note_call(mine: tuple[Scope, ...], function: Any) -> None:
-    """Note the program's call of a compiled function if Dynamo had skipped it before the watch."""
+def note_call(watches: tuple[Scope, ...], function: Any) -> None:
+    """Record the program's call of a compiled function if Dynamo had skipped it before the watch."""
     _local.noted = None
     thing = compiled_objects.unwrapped(function)
     code = compiled_objects.code_of(thing)
-    if code is None or not any(code in scope.eager_before for scope in mine):
+    if code is None or not any(code in scope.eager_before for scope in watches):
         return
     own = getattr(getattr(function, "__func__", function), "__code__", None)
-    # Torch's function around a module may run a variant in which this code is a part.
-    sure = own is code or (own is not None and not any(map(_calls_graph, entries_of(own))))
+    # Torch's wrapper around a module may run a cache entry that includes this code.
+    certain = own is code or (own is not None and not any(map(_calls_graph, entries_of(own))))
     at = callers.caller()
-    key = (SKIPPED_BEFORE, code, sure)
-    noting = tuple(scope for scope in mine if code in scope.eager_before and code not in scope.by_code)
-    for scope in noting:
+    key = (SKIPPED_BEFORE, code, certain)
+    noting_watches = tuple(
+        scope for scope in watches if code in scope.eager_before and code not in scope.by_code
+    )
+    for scope in noting_watches:
         if key not in scope.uncompiled:
             scope.uncompiled[key] = Uncompiled(
                 SKIPPED_BEFORE, skip_reason(code), compiled_objects.described(thing).function, code, at
             )
-            scope.uncompiled[key].certain = sure
+            scope.uncompiled[key].certain = certain
         scope.uncompiled[key].times += 1
-    _local.noted = key, noting
+    _local.noted = key, noting_watches
 
 
 def withdraw_call(code: types.CodeType) -> None:
-    """Withdraw the note of a call if Dynamo evaluates its code now: it was not skipped any more (Dynamo was reset)."""
+    """Withdraw the record of a call if Dynamo evaluates its code, which is no longer skipped after a reset."""
     if _local.noted is None or _local.noted[0][1] is not code:
         return
-    key, noting = _local.noted
+    key, noting_watches = _local.noted
     _local.noted = None
-    for scope in noting:
+    for scope in noting_watches:
         scope.uncompiled[key].times -= 1
         if not scope.uncompiled[key].times:
             del scope.uncompiled[key]
@@ -119,7 +121,7 @@ def _calls_graph(variant: Any) -> bool:
 
 
 def skip_reason(code: types.CodeType) -> Ending:
-    """Return why a function that was skipped before the watch runs eagerly."""
+    """Return the reason recorded for a function that was skipped before the watch."""
     at = Frame(code.co_filename, code.co_firstlineno, eager_lines.plain_name(code.co_name))
     reason = (
         "Dynamo skipped it before the watch began\n  Explanation: Dynamo does not evaluate it again, and does not "
@@ -135,7 +137,7 @@ def skip_reason(code: types.CodeType) -> Ending:
 def eager_resumes(
     left: Iterable[tuple[types.CodeType, ProgramFrame]], frames: Iterable[ProgramFrame]
 ) -> list[ProgramFrame]:
-    """Return resume functions after breaks met now, if Dynamo had skipped them before."""
+    """Return the resume functions in ``left``, skipped before the watch, whose break occurred again in ``frames``."""
     broken = {
         (frame.file, frame.function, at.line)
         for frame in frames

@@ -1,4 +1,4 @@
-"""The parts of compiling with their times, as torch reports them itself, and the results of its caches."""
+"""Torch's own events: the times of parts of a compile, and results of its caches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
 def timed(
     real: Any, logger: Any, name: str, ns: int, phase: str, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Keep the beginning or end of a part of compiling."""
+    """Record the beginning or end of a part of a compile."""
     result = real(logger, name, ns, phase, metadata, *args, **kwargs)
     _note(phase, name, ns, metadata)
     return result
@@ -34,7 +34,7 @@ def timed(
 def instant(
     real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Keep an event without duration: a cache hit, or the reason for none."""
+    """Record an event without duration: a cache hit, a miss, or the reason for using no cache."""
     _note(
         "i",
         name,
@@ -45,7 +45,7 @@ def instant(
 
 
 def _why_disabled() -> dict[str, str]:
-    """Return why no cache is used, if one setting disables them all: torch reports only that none is."""
+    """Return why no cache is used, which torch does not report."""
     forced = getattr(torch.compiler.config, "force_disable_caches", False)
     why = (
         "torch.compiler.config.force_disable_caches is set, for all caches" if forced else "it is not enabled"
@@ -57,14 +57,13 @@ LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable
 
 
 def place_loads(mine: Iterable[Scope]) -> None:
-    """Place the observer of loads, or note that the running torch has no such function."""
+    """Install the observer of loads, or record that this torch has no such function."""
     place_late(LOADS, mine)
 
 
 @observe_late(LOADS, claims.CACHES)
 def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep a lookup by AOTAutograd's cache, whose graphs are in Inductor's: torch counts it, and makes no event
-    of it."""
+    """Record a lookup of AOTAutograd's cache in Inductor's, which torch counts without an event."""
     try:
         result = real(entry, *args, **kwargs)
     except Exception as error:
@@ -76,7 +75,7 @@ def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _note_lookup(entry: Any, state: str) -> None:
-    """Note it in the form of torch's event for a graph that Inductor itself looks up."""
+    """Record a lookup as the event that torch emits for Inductor's own lookups."""
     facts = {"cache_state": state, "is_backward": bool(entry._is_backward())}
     _note("i", f"fx_graph_cache_{state}", time.time_ns(), facts)
 
@@ -99,8 +98,8 @@ def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
 
 
 def remember_compile(mine: Iterable[Scope], compile_id: Any, number: int) -> None:
-    """Remember the evaluation of a compile. Its backward, compiled later, has the same object for an id, though its
-    text may be that of another compile, if the program reset Dynamo between them."""
+    """Record the evaluation of a compile by the id object, which its later backward shares. The id's text may also be
+    that of another compile if the program resets Dynamo in between."""
     for scope in mine:
         scope.compiles[_id(compile_id)] = compile_id, number
 

@@ -1,6 +1,6 @@
-"""A graph's relation to other processes: its collectives, and the buckets into which DDP cuts it.
+"""A graph's communication with other processes: its collectives, and the buckets into which DDP splits it.
 
-AOTAutograd traces a graph again, and adds the collectives of DTensor: those are read where it has a forward compiled.
+AOTAutograd traces a graph again and adds DTensor's collectives, which are read when it compiles the forward.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
 
 
 def calls(gm: torch.fx.GraphModule) -> tuple[str, ...]:
-    """Return the operator of each call of a graph, in order, with those of the nested graphs that it is given: of a
-    branch, or of what is checkpointed."""
+    """Return the operator of each call of a graph, in order, with the operators of the call's nested graphs, such as
+    branches or checkpointed functions."""
     return tuple(_operator(gm, node) for node in gm.graph.nodes if node.op.startswith("call_"))
 
 
@@ -50,7 +50,7 @@ def _operator(gm: torch.fx.GraphModule, node: torch.fx.Node) -> str:
 
 
 def _placements(arguments: list[Any]) -> list[str]:
-    """Return the placements of a DTensor that a call is given, on which all ranks must agree."""
+    """Return the DTensor placements among a call's arguments, on which all ranks must agree."""
     lists = [one if isinstance(one, (list, tuple)) else [one] for one in arguments]
     return [
         str(one)
@@ -61,7 +61,7 @@ def _placements(arguments: list[Any]) -> list[str]:
 
 
 def _nested(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.GraphModule | None:
-    """Return the graph that a node stands for."""
+    """Return the nested graph that a ``get_attr`` node refers to, or None."""
     inner = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
     return inner if isinstance(inner, torch.fx.GraphModule) else None
 
@@ -101,14 +101,14 @@ _FORWARDS = (_COMPILE + "fw_compile", _COMPILE + "inference_compile")
 
 
 def place_forwards(scopes_of_watch: tuple[scopes.Scope, ...]) -> None:
-    """Place the observers of AOTAutograd's forward graphs, which most backends import."""
+    """Install the observers of AOTAutograd's forward graphs; most backends import it."""
     for path in _FORWARDS:
         place_late(path, scopes_of_watch)
 
 
 @observe_late(_FORWARDS[0], claims.GRAPH_COLLECTIVES)
 def keep_forward(real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Keep the collectives of a forward graph, before a compiler changes it."""
+    """Record the collectives of a forward graph before a compiler changes it."""
     evaluation = scopes.current()
     if evaluation is not None:
         with observing(evaluation.scopes, claims.GRAPH_COLLECTIVES):
@@ -118,12 +118,12 @@ def keep_forward(real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any)
 
 @observe_late(_FORWARDS[1], claims.GRAPH_COLLECTIVES)
 def keep_inference(real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Keep the collectives of a graph without a backward."""
+    """Record the collectives of a graph without a backward."""
     return keep_forward(real, gm, *args, **kwargs)
 
 
 def has_distributed_tensors(gm: torch.fx.GraphModule) -> bool:
-    """Return True if a graph has tensors of tensors, as DTensor is one, to which AOTAutograd adds collectives."""
+    """Return True if a graph has tensor subclasses such as DTensor, for which AOTAutograd adds collectives."""
     values = map(_value, gm.graph.nodes)
     return any(isinstance(value, torch.Tensor) and is_subclass(value) for value in values)
 
@@ -132,19 +132,19 @@ CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"
 
 
 def place_cuts() -> None:
-    """Place the observer before torch binds the method, as it does when Dynamo evaluates a frame in DDP's forward: it
-    imports the module just then, and passes the bound method on."""
+    """Install the observer before torch imports the module and binds the method, when Dynamo evaluates a frame in DDP's
+    forward."""
     if torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None:
         place_late(CUTS)
 
 
 @observe_late(CUTS, claims.BUCKETS)
 def keep_buckets(real: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep the buckets of gradients at which DDP's optimizer cuts a graph."""
+    """Record the buckets of gradients at which DDP's optimizer splits a graph."""
     result = real(optimizer, *args, **kwargs)
     evaluation = scopes.current()
     if evaluation is not None:
         with observing(evaluation.scopes, claims.BUCKETS):
-            # Torch fills them from the last gradient on and gives them in the order of the forward.
+            # Torch fills the buckets from the last gradient on, but returns them in the order of the forward.
             evaluation.buckets = tuple(Bucket(int(b.size), len(b.params)) for b in optimizer.buckets)
     return result

@@ -1,4 +1,4 @@
-"""The conditions under which a compilation can be reused, and the program's line behind each."""
+"""Guards, under which a compilation can be reused, with the program's line that caused each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USER = re.compile(r"^(?P<text>.*)  # (?P<file>\S.*):(?P<line>\d+) in (?P<functi
 
 @observe("torch._dynamo.guards:CheckFunctionManager.__init__", claims.GUARDS, claims.SIZES)
 def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Keep the guards that Dynamo makes for a compile."""
+    """Record the guards that Dynamo creates for a compile."""
     result = real(manager, code, output, *args, **kwargs)
     evaluation = scopes.current()
     if evaluation is not None and output is not None:
@@ -48,7 +48,7 @@ def _value_guards(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
         kind = dynamo.kind_of(guard)
         parts = tuple(messages.without_addresses(line) for line in dynamo.conditions(guard))
         if kind == "SHAPE_ENV":
-            continue  # the sizes already describe its parts
+            continue  # the guards between sizes describe its parts
         name = guard.name if isinstance(guard.name, str) else guard.name()
         if kind == "TENSOR_MATCH" and name in tensors:
             parts = (tensors[name],)
@@ -58,24 +58,24 @@ def _value_guards(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
 
 
 def _symbol_checks(output: Any) -> list[str]:
-    """Return the checks of symbolic sizes and numbers."""
+    """Return the text of the checks of symbolic sizes and numbers."""
     shapes = (guard for guard in output.guards if dynamo.kind_of(guard) == "SHAPE_ENV")
     return [part for guard in shapes for part in dynamo.conditions(guard)]
 
 
 def _guarded_objects(output: Any) -> dict[str, str]:
-    """Return the object, and the class of tensors, for which each guard is made: when it fails, torch knows only a
-    number."""
+    """Return a text for the object, or the class of a tensor, that each guard checks; on failure, torch only reports an
+    id."""
     objects = {}
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
         sources = [failed_guards.guarded_object(line) for line in dynamo.conditions(guard)]
-        # For a function, torch's guard does not state what it checks.
+        # Torch's guard on a function does not state the code object that it checks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             sources.append(f"{messages.plain_source(name)}.__code__")
         if (
             dynamo.kind_of(guard) == "TENSOR_MATCH"
-        ):  # for a parameter, torch 2.11's guard does not state the type
+        ):  # torch 2.11's guard on a parameter does not state the type
             sources.append(f"type({messages.plain_source(name)})")
         for source in filter(None, sources):
             value = value_reader.read_now(source, output.local_scope, output.global_scope)
@@ -85,7 +85,7 @@ def _guarded_objects(output: Any) -> dict[str, str]:
 
 
 def _sorted_guards(guards: Iterable[Any]) -> list[Any]:
-    """Sort as torch does, which computes each key at every comparison."""
+    """Return the guards in torch's order, computing each key only once."""
     listed = list(guards)
     return (
         sorted(listed, key=lambda guard: guard.sort_key())
@@ -95,7 +95,7 @@ def _sorted_guards(guards: Iterable[Any]) -> list[Any]:
 
 
 def _line(stack: Any) -> Frame | None:
-    """Return the program's line in a stack: the last that is not torch's own."""
+    """Return the program's line in a stack: the innermost one that is not torch's own."""
     for summary in reversed(stack or ()):
         if not source_places.is_torch_file(summary.filename):
             frame = fx.frame_of(summary)
@@ -104,7 +104,7 @@ def _line(stack: Any) -> Frame | None:
 
 
 def _specialized(shapes: Any) -> Iterator[Specialization]:
-    """Yield symbols that became one value: torch replaces them, and knows the program's line for that."""
+    """Yield the symbols that torch specialised to one value, with the program's line that required it."""
     stacks = getattr(shapes, "specialization_stacks", {})
     for symbol, value in getattr(shapes, "replacements", {}).items():
         if not getattr(value, "is_number", False):
@@ -117,8 +117,8 @@ def _specialized(shapes: Any) -> Iterator[Specialization]:
 
 
 def _size_guards(output: Any, files: set[str]) -> list[GuardOrigin]:
-    """Return the guards between sizes. Torch truncates file names, which are completed if one of ``files`` has that
-    ending."""
+    """Return the guards between sizes. Torch truncates file names; they are completed if exactly one of ``files``
+    matches."""
     guards = []
     for guard in getattr(getattr(output, "shape_env", None), "guards", ()):
         where = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))

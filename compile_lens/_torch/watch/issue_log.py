@@ -1,4 +1,4 @@
-"""The collectives that one watch sees a process issue, each different one stored once."""
+"""The collectives that a process issues during one watch, each distinct one stored once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...record.collectives import EarlierCollectives, IssuedCollective, IssuedCo
 from ...record.missing import Missing
 
 LIMIT = 1_000_000
-"""Most calls that are recorded of one program."""
+"""Limit on the calls recorded of one program."""
 
 
 class IssueLog:
@@ -20,14 +20,14 @@ class IssueLog:
         self._distinct: list[IssuedCollective] = []
         self._order: list[int] = []
         self._variants: dict[tuple[int, bool | None], int] = {}
-        """By the number of a call, and whether the process waits for it, the number of that variant."""
+        """Number of a variant, by the number of its call and whether the process waits for it."""
         self._waits: list[tuple[int, int]] = []
         self.dropped = 0
         self.earlier: tuple[EarlierCollectives, ...] = ()
         self.groups_before = 0
 
     def add(self, one: IssuedCollective) -> int | None:
-        """Record one more, and return its position; None if it is not recorded."""
+        """Record a collective and return its position; None past the limit."""
         if len(self._order) >= LIMIT:
             self.dropped += 1
             return None
@@ -35,7 +35,7 @@ class IssueLog:
         return len(self._order) - 1
 
     def wait(self, position: int) -> None:
-        """Record that the process waits now for the call at a position."""
+        """Record that the process now waits for the call at a position."""
         if position == len(self._order) - 1:
             self._set_waits(position, True)
         elif len(self._waits) < LIMIT:
@@ -43,7 +43,7 @@ class IssueLog:
             self._waits.append((len(self._order), position))
 
     def wait_unknown(self, position: int) -> None:
-        """Record that it is not known when the process waits for the call at a position."""
+        """Record that the time of the wait for the call at a position is unknown."""
         self._set_waits(position, None)
 
     def _set_waits(self, position: int, waits: bool | None) -> None:
@@ -59,7 +59,7 @@ class IssueLog:
         return number
 
     def record(self) -> IssuedCollectives:
-        """Return them as plain data."""
+        """Return the issued collectives as plain data."""
         used = sorted(set(self._order))
         numbers = {number: place for place, number in enumerate(used)}
         return IssuedCollectives(
@@ -71,7 +71,7 @@ class IssueLog:
         )
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return what is not in it."""
+        """Return the claim on calls past the limit, if there were any."""
         if not self.dropped:
             return ()
         return (Missing(claims.COLLECTIVES, f"after {LIMIT} of them, {self.dropped} more were issued"),)

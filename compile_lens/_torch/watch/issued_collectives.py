@@ -1,8 +1,8 @@
-"""The collectives and messages that this process issues, from wherever it does: Python, a compiled graph, DTensor, or
-the reducer of DDP. All of them reach a process group through the operators of ``torch.ops.c10d``. While a watch is open
-and ``torch.distributed`` is in use, each of these has a kernel of ours before that of the device.
+"""The collectives and messages that this process issues from Python, compiled graphs, DTensor or DDP's reducer.
 
-Not observed: what a CUDA graph replays, which calls no operator.
+All reach a process group through the operators of ``torch.ops.c10d``. While a watch is open and ``torch.distributed``
+is in use, each of these operators has a kernel of ours before the device's. Replays of CUDA graphs call no operator and
+are not observed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .callers import is_between, program_line
 from .observers import hidden_from_dynamo, observe, observing
 
 _BEFORE = "BackendSelect"
-"""A dispatch key that every call has, and that is asked before the kernel of the device."""
+"""A dispatch key of every call, dispatched before the device's kernel."""
 REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul_sum")
-"""Reductions by torch's number, by their names in functional collectives."""
+"""Names of reductions in functional collectives, in the order of torch's numbers."""
 
 _OPERATORS: dict[str, tuple[str, str, str]] = {
     "allreduce_": ("all_reduce", "tensors", "tensors"),
@@ -42,25 +42,25 @@ _OPERATORS: dict[str, tuple[str, str, str]] = {
     "alltoall_": ("all_to_all", "input_tensors", ""),
     "alltoall_base_": ("all_to_all_single", "input", ""),
     "gather_": ("gather", "input_tensors", "input_tensors"),
-    "scatter_": ("scatter", "input_tensors", "output_tensors"),  # one gives for all, the others nothing
+    "scatter_": ("scatter", "input_tensors", "output_tensors"),  # one rank has input for all, the others none
     "barrier": ("barrier", "", ""),
     "monitored_barrier_": ("monitored_barrier", "", ""),
     "send": ("send", "tensors", "tensors"),
     "recv_": ("recv", "", "tensors"),
     "recv_any_source_": ("recv", "", "tensors"),
 }
-"""For each operator its name in ``torch.distributed``, the argument that this process gives, and the one that all
-processes must give alike."""
+"""For each operator, its name in ``torch.distributed``, the argument with this process's input, and the argument whose
+shapes must agree on all processes."""
 
 Finish = Callable[[Any, list[torch.Tensor], list[torch.Tensor], IssuedCollective], Any]
 _users: set[object] = set()
 _placed: list[Undo] = []
 _finish: list[Finish] = []
-"""The function by which a rehearsal ends a call that no other process takes part in; empty in a watch."""
+"""The function that completes calls in a rehearsal, where there are no other processes; empty in a watch."""
 
 
 def process_rank() -> tuple[int, int] | None:
-    """Return the rank of this process and how many there are; None if ``torch.distributed`` is not in use."""
+    """Return the rank of this process and the world size; None if ``torch.distributed`` is not in use."""
     import torch.distributed as distributed
 
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -69,14 +69,14 @@ def process_rank() -> tuple[int, int] | None:
 
 
 def keep(undo: Undo, scope: scopes.Scope) -> None:
-    """Observe the collectives from now on, or from when the program makes a process group, until ``undo``."""
+    """Observe collectives until ``undo``, from now on or from the program's first process group."""
     user = object()
     undo.add(_leave, user)
     with placement.lock:
         _users.add(user)
     if process_rank() is not None:
         _place()
-        if not _finish:  # a rehearsal begins with its group
+        if not _finish:  # a rehearsal starts with a new group
             scope.issued.earlier = tuple(_earlier())
             scope.issued.groups_before = max(torch.distributed.distributed_c10d._world.group_count - 1, 0)
 
@@ -86,7 +86,7 @@ def _earlier() -> Iterator[EarlierCollectives]:
         if isinstance(group, torch.distributed.ProcessGroup):
             try:
                 count = group._get_sequence_number_for_group()
-            except RuntimeError:  # a group that does not count
+            except RuntimeError:  # this group has no sequence number
                 count = None
             if count != 0:
                 yield EarlierCollectives(*_members(group), count)
@@ -101,7 +101,7 @@ def _leave(user: object) -> None:
 
 @observe("torch.distributed.distributed_c10d:_new_process_group_helper", claims.COLLECTIVES)
 def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Place the observers before the first process group is made."""
+    """Install the observers before the first process group is created."""
     with observing(scopes.owners(), claims.COLLECTIVES):
         _place()
     return real(*args, **kwargs)
@@ -109,31 +109,31 @@ def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 @observe("torch.distributed.distributed_c10d:_new_group_with_tag", claims.COLLECTIVES)
 def keep_new_group(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record that a group is made, for which all processes wait; with ``use_local_synchronization`` only its own do,
-    it has no number among the others, and its processes find each other only if each has made as many groups before:
-    torch names the group by its ranks and by how many groups the process has."""
+    """Record the creation of a group, for which all processes wait. With ``use_local_synchronization`` only the group's
+    own processes wait, and torch names the group by its ranks and the number of groups in the process. So its processes
+    only find each other if each has created the same number before."""
     before = len(torch.distributed.distributed_c10d._world.pg_names)
     result = real(*args, **kwargs)
-    mine = scopes.owners()
-    if mine:
-        with observing(mine, claims.COLLECTIVES):
-            given = inspect.signature(real).bind(*args, **kwargs).arguments
+    watches = scopes.owners()
+    if watches:
+        with observing(watches, claims.COLLECTIVES):
+            arguments = inspect.signature(real).bind(*args, **kwargs).arguments
             every = tuple(range(torch.distributed.get_world_size()))
-            ranks = tuple(sorted(given.get("ranks") or every))
-            words = f"ranks {', '.join(map(str, ranks))}"
-            local = bool(given.get("use_local_synchronization"))
+            ranks = tuple(sorted(arguments.get("ranks") or every))
+            description = f"ranks {', '.join(map(str, ranks))}"
+            local = bool(arguments.get("use_local_synchronization"))
             name, waiting = (LOCAL_GROUP, ranks) if local else (NEW_GROUP, every)
             if local:
-                words += f", group number {before} of this process"
-            one = IssuedCollective(Collective(name, words, (), None, program_line(), waiting, 0))
-            for scope in mine if torch.distributed.get_rank() in waiting else ():
+                description += f", group number {before} of this process"
+            one = IssuedCollective(Collective(name, description, (), None, program_line(), waiting, 0))
+            for scope in watches if torch.distributed.get_rank() in waiting else ():
                 scope.issued.add(one)
     return result
 
 
 def finish_calls(undo: Undo, finish: Finish) -> None:
-    """Have ``finish`` give the result of each call, from that of the group, the tensors that the call fills, those
-    that it gives, and the call, until ``undo``."""
+    """Replace the result of each call, until ``undo``, by that of ``finish``, which takes the group's result, the
+    output tensors, the input tensors and the call."""
     undo.add(_finish.clear)
     _finish.append(finish)
 
@@ -159,18 +159,18 @@ def _kernel(name: str, operator: Any) -> Callable[..., Any]:
 
     def issue(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         below = keyset.remove(torch._C.DispatchKey.BackendSelect).highestPriorityTypeId()
-        # It lets other threads run while it waits. A refused call raises here, so it is not recorded.
-        stands_in = bool(_finish) and name == "monitored_barrier_"  # the fake group has none
+        # Other threads run while the call waits. An invalid call raises here, so it is not recorded.
+        stands_in = bool(_finish) and name == "monitored_barrier_"  # the fake group lacks it
         result = None if stands_in else operator._op_dk(below, *args, **kwargs)
         if below == torch._C.DispatchKey.Meta:
-            return result  # Dynamo asks for the sizes
+            return result  # Dynamo propagates sizes
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
-        mine = scopes.owners()
-        if mine:
-            with observing(mine, claims.COLLECTIVES):
+        watches = scopes.owners()
+        if watches:
+            with observing(watches, claims.COLLECTIVES):
                 one = _issued(name, values)
                 positions = []
-                for scope in mine:
+                for scope in watches:
                     scope.process = scope.process or process_rank()
                     position = scope.issued.add(one)
                     if position is not None:
@@ -193,19 +193,19 @@ def _outputs(values: Mapping[str, Any]) -> list[torch.Tensor]:
 
 
 def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
-    name, given, agreed = _OPERATORS[operator]
+    name, input_argument, agreed = _OPERATORS[operator]
     group = torch.distributed.ProcessGroup.unbox(values["process_group"])
     ranks, number = _members(group)
-    inputs = list(_tensors(values.get(given, ())))
-    alike = list(_tensors(values.get(agreed, ())))
-    if len(inputs) == 1:  # functional collectives call that of several tensors with one
+    inputs = list(_tensors(values.get(input_argument, ())))
+    agreeing = list(_tensors(values.get(agreed, ())))
+    if len(inputs) == 1:  # functional collectives call the coalesced operator with one tensor
         name = name.removesuffix("_coalesced")
     callers = _callers()
     sent, received, by_value = _splits(operator, values, len(ranks))
     if sent:
-        alike = []
+        agreeing = []
     peer = values.get("dst", values.get("src"))
-    # Torch's C++ waits where Python does not see it: for the gradients of DDP at the end of the backward.
+    # Waits in torch's C++, as for DDP's gradients at the end of the backward, are not observed.
     has_handle = values.get("async_op", True) is not False and name != "monitored_barrier"
     waits = True if not has_handle else (False if callers else None)
     return IssuedCollective(
@@ -218,7 +218,7 @@ def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
             ranks,
             number,
         ),
-        agreed=tuple(map(_text, alike)) or ((_dtype(inputs[0]),) if sent else ()),
+        agreed=tuple(map(_text, agreeing)) or ((_dtype(inputs[0]),) if sent else ()),
         sent=sent,
         received=received,
         peer=_member(ranks, peer),
@@ -229,13 +229,13 @@ def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
 
 
 def _arguments(values: Mapping[str, Any], ranks: tuple[int, ...]) -> str:
-    words = []
+    description = []
     if "reduce_op" in values:
         number = values["reduce_op"].op()
-        words.append(REDUCTIONS[number] if 0 <= number < len(REDUCTIONS) else str(number))
+        description.append(REDUCTIONS[number] if 0 <= number < len(REDUCTIONS) else str(number))
     if "root_rank" in values:
-        words.append(f"root {_member(ranks, values['root_rank'])}")
-    return ", ".join(words)
+        description.append(f"root {_member(ranks, values['root_rank'])}")
+    return ", ".join(description)
 
 
 def _member(ranks: tuple[int, ...], number: int | None) -> int | None:
@@ -245,7 +245,8 @@ def _member(ranks: tuple[int, ...], number: int | None) -> int | None:
 def _splits(
     operator: str, values: Mapping[str, Any], size: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Return how many elements go to each process of a group and come from each, and whether the program chose it."""
+    """Return the numbers of elements sent to and received from each process of a group, and True if the program chose
+    them."""
     if operator == "alltoall_":
         to, of = (tuple(t.numel() for t in _tensors(values[n])) for n in ("input_tensors", "output_tensors"))
         return to, of, len({*to, *of}) > 1
@@ -266,7 +267,7 @@ _LOGGER = "/torch/distributed/c10d_logger.py"
 
 
 def _callers() -> list[str]:
-    """Return the functions of ``torch.distributed`` that Python called for this, the innermost first."""
+    """Return the names of the Python functions of ``torch.distributed`` on the stack, innermost first."""
     names = []
     frame: Any = sys._getframe(1)
     while frame is not None and is_between(frame.f_code.co_filename):
@@ -282,18 +283,19 @@ def _callers() -> list[str]:
 
 
 _known_groups: dict[str, tuple[Any, tuple[int, ...], int]] = {}
-"""By a group's name torch's table of its ranks, these ranks, and its number among groups with the same."""
+"""Torch's table of a group's ranks, the ranks, and the group's number among those with the same ranks, by name."""
 
 
 def members(name: str) -> tuple[tuple[int, ...], int]:
-    """Return the ranks of the group that a graph knows by a name, and which of the groups with these ranks it is."""
+    """Return the ranks of the group with a name, and its number among groups with the same ranks; ``((), 0)`` if
+    unknown."""
     groups = torch.distributed.distributed_c10d._world.pg_group_ranks
     group = next((group for group in groups if getattr(group, "group_name", None) == name), None)
     return ((), 0) if group is None else _members(group)
 
 
 def _members(group: Any) -> tuple[tuple[int, ...], int]:
-    """Return the ranks of a group, in its order, and which of the groups with these ranks it is."""
+    """Return the ranks of a group, in its order, and its number among groups with the same ranks."""
     groups = torch.distributed.distributed_c10d._world.pg_group_ranks
     table = groups.get(group)
     if table is None:
@@ -309,11 +311,11 @@ def _members(group: Any) -> tuple[tuple[int, ...], int]:
     return known[1], known[2]
 
 
-def _tensors(given: Any) -> Iterator[torch.Tensor]:
-    if isinstance(given, torch.Tensor):
-        yield given
-    elif isinstance(given, (list, tuple)):
-        for one in given:
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
             yield from _tensors(one)
 
 

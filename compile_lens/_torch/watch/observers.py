@@ -1,7 +1,7 @@
-"""The wrappers of a watch: in place while one is open, and never in the way.
+"""The wrappers of a watch, which are in place while one is open and do not affect the program.
 
-An observer runs before or after the wrapped function. An error in it is noted as something not observed; the program
-goes on as if it were not there.
+An observer runs before or after the wrapped function. If it fails, its claims are recorded as not observed and the
+program continues.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Wrap = Callable[..., Any]
 _F = TypeVar("_F", bound=Any)
 
 _late_registry: dict[str, Wrap] = {}
-"""Observers of modules that are not imported before the program does."""
+"""Observers for modules that are observed only once the program imports them."""
 _registry: dict[str, Wrap] = {}
 _claims: dict[str, tuple[str, ...]] = {}
 """The claims (``record.claims``) that rest on each observer."""
@@ -31,7 +31,7 @@ _placement = placement.Placement()
 
 
 def hidden_from_dynamo(function: _F) -> _F:
-    """``function``, whose frames torch takes for its own; Dynamo does not evaluate it within the program."""
+    """Return ``function``, changed so that torch takes its frames for its own and Dynamo does not evaluate them."""
     passing(function)
     _skip(function)
     return function
@@ -49,7 +49,7 @@ def observe(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
 
 
 def observe_late(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
-    """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``claims`` rest on it."""
+    """Register ``wrap(real, *args, **kwargs)``, to be installed by ``place_late``; ``claims`` rest on it."""
 
     def register(wrap: Wrap) -> Wrap:
         _claims[path] = claims
@@ -60,8 +60,8 @@ def observe_late(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
 
 
 def place_late(path: str, scopes: Iterable[Scope] = ()) -> None:
-    """Place an observer of ``observe_late``, once its module is imported; it goes with the others. If the running
-    torch lacks it, ``scopes`` note what rests on it."""
+    """Install an observer of ``observe_late`` after its module is imported; it is removed with the others. If this
+    torch lacks the function, its claims are recorded as lost in ``scopes``."""
     wrap = _late_registry[path]
     target = hook_points.find(path)
     for scope in scopes if target is None else ():
@@ -88,7 +88,7 @@ def _function(real: Any) -> Any:
 
 @contextlib.contextmanager
 def observing(scopes: tuple[Scope, ...], *claims: str) -> Iterator[None]:
-    """Count the time of an observer's work, and note its errors: ``claims`` rest on it."""
+    """Add an observer's time to the overhead, and record its errors, for which ``claims`` are lost."""
     began = time.perf_counter_ns()
     try:
         yield
@@ -107,27 +107,27 @@ def _note(scopes: tuple[Scope, ...], claims: tuple[str, ...], error: Exception) 
 
 
 def _failed(path: str, error: Exception) -> None:
-    """Note that an observer failed in the watches that see this thread."""
+    """Record in the watches of this thread that an observer failed."""
     evaluation = current()
     _note(evaluation.scopes if evaluation is not None else owners(), _claims[path], error)
 
 
 _PACKAGE = f"{__name__.partition('.')[0]}."
 _PROGRAMS = (f"{_PACKAGE}course.", f"{_PACKAGE}cli.")
-"""Modules of ours with programs to be compiled: exercises' and the demo's."""
+"""Modules of ours with programs to compile: exercises and the demo."""
 _marked: set[str] = set()
-"""Modules of ours whose functions Dynamo was told to skip."""
+"""Modules of ours whose functions Dynamo already skips."""
 
 
 def is_ours(names: Mapping[str, Any]) -> bool:
-    """Return True if these are globals of a module of ours that takes part in a watch."""
+    """Return True for the globals of a module of ours other than programs to compile."""
     name = str(names.get("__name__"))
     return name.startswith(_PACKAGE) and (name == f"{_PACKAGE}cli.run" or not name.startswith(_PROGRAMS))
 
 
 def _skip_our_functions() -> None:
-    """Make Dynamo skip the functions that observers call: torch compiles backwards, and logs it, while it evaluates
-    the program's own frames."""
+    """Make Dynamo skip the functions that observers call: while it evaluates the program's frames, torch also compiles
+    backwards and logs that."""
     for name, module in list(sys.modules.items()):
         if module is None or name in _marked or not name.startswith(_PACKAGE):
             continue
@@ -158,7 +158,7 @@ def _fill() -> None:
 
 
 def _around(path: str, wrap: Wrap, real: Any) -> Any:
-    """Return the replacement of a function, or of None, which stands for one that does nothing."""
+    """Return the wrapper of a function, or of None, which means a function that does nothing."""
     real = _nothing if real is None else real
     failed = functools.partial(_failed, path)
     if "." in getattr(real, "__qualname__", ""):
@@ -167,7 +167,7 @@ def _around(path: str, wrap: Wrap, real: Any) -> Any:
 
 
 class _Method:
-    """A method with an observer around it: bound to its object when it is looked up, as functions are."""
+    """A method wrapped by an observer, which binds to its object on lookup as functions do."""
 
     def __init__(self, wrap: Wrap, real: Any) -> None:
         self._wrap, self._real = wrap, real
@@ -192,7 +192,7 @@ def _call(failed: Callable[[Exception], None], wrap: Wrap, real: Any, *args: Any
 
 
 def lost_claims() -> dict[str, str]:
-    """Return the claims that rest on what the running torch does not have, each with the reason."""
+    """Return the claims that rest on functions which this torch lacks, each with the reason."""
     lost: dict[str, str] = {}
     for path in _registry:
         if hook_points.find(path) is None:

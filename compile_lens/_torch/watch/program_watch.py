@@ -1,4 +1,4 @@
-"""A watch from its opening to its close, and its observations as plain data."""
+"""A watch, from opening to closing, and its observations as plain data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from .callers import is_library
 from .retained_graphs import RetainedGraph
 from .scopes import Evaluation, Graph, Scope
 
-# Imported, they are registered.
+# Importing these modules registers their observers.
 _OBSERVERS = (checkpoints, events, guards, recompiles, stances, frame_evaluations)
 
 
@@ -80,9 +80,9 @@ class Observations:
 
 
 class ProgramWatch:
-    """A watch of the compiles of its thread and of threads started from there, or of the ``whole`` process.
+    """A watch of compiles on its thread and on threads started from it, or in the ``whole`` process.
 
-    ``open`` and ``close`` belong on one thread; the observations can be read at any time.
+    Call ``open`` and ``close`` on the same thread; the observations can be read at any time.
     """
 
     def __init__(self, whole: bool = False, keeps: bool = False) -> None:
@@ -93,7 +93,7 @@ class ProgramWatch:
         self.ended: str | None = None
 
     def open(self, kept: Callable[[Observations], None] | None = None) -> None:
-        """Begin to watch; ``kept`` is called with each finished evaluation alone, and its graphs."""
+        """Begin to watch; call ``kept`` with each finished evaluation and its graphs, without the others."""
         try:
             observers.place(self._undo)
             self._scope = scope = scopes.enter(self._undo, self._whole)
@@ -104,15 +104,15 @@ class ProgramWatch:
                 issued_collectives.keep(self._undo, scope)
             scope.keeps = self._keeps
             scope.kept = None if kept is None else lambda evaluation: kept(_part(scope, evaluation))
-        except BaseException:  # an interrupt: nobody else closes it
+        except BaseException:  # after an interrupt nobody else closes it
             self._undo.close()
             raise
 
     def close(self, ended: str) -> None:
-        """Stop watching; ``ended`` is the reason. It may be repeated."""
+        """Stop watching, for the reason ``ended``. It may be repeated."""
         try:
             self._undo.close()
-        finally:  # what an interrupt left
+        finally:  # steps that an interrupt left
             self._undo.close()
         self.ended = ended if self.ended is None else self.ended
 
@@ -123,14 +123,14 @@ class ProgramWatch:
         return _observations(self._scope)
 
     def compiled(self) -> list[types.CodeType]:
-        """Return the codes that Dynamo evaluated meanwhile, and of which it had compiled nothing before."""
+        """Return the code objects that Dynamo evaluated during the watch and had not compiled before."""
         if self._scope is None:
             return []
         codes = dict.fromkeys(evaluation.code for evaluation in self._scope.evaluations)
         return [code for code in codes if code not in self._scope.before]
 
     def kept(self) -> list[tuple[RetainedGraph | None, list[str]]]:
-        """Return for each graph the inputs for lowering it again, and the code observed for it, in their order."""
+        """Return, for each graph in order, the inputs for lowering it again, and the code observed for it."""
         if self._scope is None:
             return []
         graphs = sorted((g for v in list(self._scope.evaluations) for g in v.graphs), key=lambda g: g.number)
@@ -202,7 +202,7 @@ def _observations(scope: Scope) -> Observations:
 def _with_numbers(
     events_read: Iterable[CompileEvent], numbers: Mapping[int, int]
 ) -> tuple[CompileEvent, ...]:
-    """Return events with the number of their evaluation in the record: an unfinished one has none."""
+    """Return the events with their evaluation's number in the record, -1 if the evaluation is unfinished."""
     return tuple(
         e if e.evaluation < 0 else dataclasses.replace(e, evaluation=numbers.get(e.evaluation, -1))
         for e in events_read
@@ -210,7 +210,7 @@ def _with_numbers(
 
 
 def _entries(own: Iterable[Evaluation]) -> dict[str, list[Evaluation]]:
-    """Return the entries of a code by their compile ids, which begin again if the program resets Dynamo."""
+    """Return the cache entries of a code object by compile id; ids repeat if the program resets Dynamo."""
     entries: dict[str, list[Evaluation]] = {}
     for evaluation in own:
         if evaluation.guarded:
@@ -219,7 +219,7 @@ def _entries(own: Iterable[Evaluation]) -> dict[str, list[Evaluation]]:
 
 
 def _older_entry(variants: dict[str, list[Evaluation]], id: str, v: Evaluation) -> Evaluation | None:
-    """Return the entry of an id when an evaluation began; that of another thread may begin later, and finish
+    """Return the entry with an id from before an evaluation; one of another thread may begin later and finish
     earlier."""
     own = variants.get(id, [])
     before = [variant for variant in own if variant.number < v.number]
@@ -227,7 +227,7 @@ def _older_entry(variants: dict[str, list[Evaluation]], id: str, v: Evaluation) 
 
 
 def _part(scope: Scope, one: Evaluation) -> Observations:
-    """Return one evaluation alone, with its numbers over all watches."""
+    """Return the observations of one evaluation, numbered over all watches."""
     graphs = {g: g.number for g in one.graphs}
     own = list(scope.by_code.get(one.code, ()))
     variants = _entries(own)
@@ -364,7 +364,7 @@ def _recompilation(v: Evaluation, variants: dict[str, list[Evaluation]]) -> Reco
     if nearest is not None:
         earlier = {d.source for d in nearest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)
-    else:  # compiled before the watch: only the failed guard tells what it was compiled for
+    else:  # compiled before the watch, so only the failed guard has the values it was compiled for
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
     at = messages.specializing_line(changed, v.dynamic, v.guards, v.specialized) if changed else None
@@ -383,7 +383,7 @@ def _traced(code: types.CodeType, lines: set[int]) -> TracedFunction:
 
 
 def _eager(v: Evaluation, outcome: str) -> Ranges:
-    if v.wrapped is not None:  # its lines are torch's
+    if v.wrapped is not None:  # the lines are torch's
         return ()
     if outcome == NO_GRAPH:
         lines = v.lines.get(v.code, set())
@@ -395,7 +395,7 @@ def _eager(v: Evaluation, outcome: str) -> Ranges:
 
 
 def _through_wrapper(frame: ProgramFrame, wrapped: Frame | None, caller: Frame | None) -> ProgramFrame:
-    """Return the frame of torch's function as that of the function that it calls; any other unchanged."""
+    """Return a frame of torch's wrapper as one of the function that it calls; any other unchanged."""
     if wrapped is None:
         return frame
     at = compiled_objects.place_of(wrapped, caller)
@@ -433,7 +433,7 @@ def _frame(
 def _sources(
     evaluations: Iterable[Evaluation], more: Iterable[types.CodeType] = ()
 ) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
-    """Return the texts of functions, and why some are not known."""
+    """Return the source texts of functions, and the reasons for missing ones."""
     every = (*(c for v in evaluations for c in (v.code, *v.lines)), *more)
     codes = dict.fromkeys(c for c in every if not _library(c.co_filename))
     sources = {code: dynamo.source_of(code) for code in codes}

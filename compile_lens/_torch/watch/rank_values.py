@@ -1,6 +1,6 @@
-"""Small values that ranks give each other in a rehearsal, as far as the giver was rehearsed before: objects, sizes,
-flags and sums on which a program decides are then as on the cluster. Where a rank was not rehearsed yet, it is taken to
-give what the rank that asks gives; what it sends or broadcasts is zero.
+"""Small values that ranks exchange in a rehearsal, if the sender was rehearsed before. Objects, sizes, flags and sums
+on which a program branches are then the same as on the cluster. A rank that was not yet rehearsed is assumed to
+contribute the receiver's own values; its sends and broadcasts are zero.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import torch
 
 from ...record.collectives import IssuedCollective
 
-SMALL = 65536
-"""Most bytes of a call of integers, or from one rank to others, of which the values are kept."""
-SMALL_SUM = 128
-"""Most bytes of a call of other numbers to which all ranks give: a program decides on a loss, not on gradients."""
-LIMIT = 1 << 28
-"""Most bytes that are kept of one rehearsal."""
+MAX_VALUE_BYTES = 65536
+"""Limit on the bytes of a call of integers, or from one rank to others, whose values are kept."""
+MAX_SUM_BYTES = 128
+"""Limit on the bytes of a call of other numbers to which all ranks contribute: programs branch on a loss, not on
+gradients."""
+MAX_TOTAL_BYTES = 1 << 28
+"""Limit on the bytes kept of one rehearsal."""
 
 _Key = tuple[object, ...]
 _Reduction = Any
@@ -33,18 +34,18 @@ _REDUCTIONS: dict[str, _Reduction] = {
 
 
 class _Values(NamedTuple):
-    """The tensors that a rank gave in a call, and how many elements go to each of its group."""
+    """The input tensors of a rank in a call, and the number of elements for each rank of its group."""
 
     tensors: list[torch.Tensor]
     sent: tuple[int, ...] = ()
 
 
 class RankValues:
-    """The values by call, over all ranks of a rehearsal.
+    """The values of each call, over all ranks of a rehearsal.
 
     Attributes:
-        changed: whether a rank got other values in this pass than it would get now.
-        source: the sender, by its number in the group, of the latest message that a rank took from any.
+        changed: True if a rank received values in this pass that differ from the present ones.
+        source: the sender of the latest message received from any rank, by its number in the group.
     """
 
     def __init__(self) -> None:
@@ -57,24 +58,24 @@ class RankValues:
         self.source = 0
 
     def begin_pass(self) -> None:
-        """Begin with the first rank again."""
+        """Start a pass over the ranks."""
         self._lacking.clear()
         self._used.clear()
         self.changed = False
 
     def begin_rank(self) -> None:
-        """Begin with the first call of each group again."""
+        """Start a rank, counting each group's calls from the first."""
         self._counts.clear()
 
     def has_more(self) -> bool:
-        """Return True if integers that a rank got as zeros in this pass are known now."""
+        """Return True if integers that a rank received as zeros in this pass are now known."""
         return not self._lacking.isdisjoint(self._values)
 
     def finish(
         self, result: Any, outputs: list[torch.Tensor], inputs: list[torch.Tensor], one: IssuedCollective
     ) -> Any:
-        """Return the result of a call with work that is done: that of the fake group holds no tensors, which the
-        reducer of DDP takes from it. Fills the outputs."""
+        """Fill the outputs of a call, and return its result with a completed handle that has the tensors, which DDP's
+        reducer reads; the fake group's handle has none."""
         self._exchange(outputs, inputs, one)
         future: Any = torch.futures.Future()
         future.set_result(outputs)
@@ -89,14 +90,14 @@ class RankValues:
         call, rank = one.collective, torch.distributed.get_rank()
         group = (call.group, call.group_number)
         if call.name == "send":
-            self._give(self._key(group, rank, one.peer, one.tag), inputs)
+            self._store(self._key(group, rank, one.peer, one.tag), inputs)
         elif call.name == "recv":
             sender = self._sender(group, rank, one.tag) if one.peer is None else one.peer
             self._take(self._key(group, sender, rank, one.tag), outputs)
         elif call.name in ("broadcast", "scatter"):
             key = self._key(group, call.name)
             if call.arguments == f"root {rank}":
-                self._give(key, inputs)
+                self._store(key, inputs)
             elif call.name == "scatter":
                 self._take(key, outputs, call.group.index(rank))
             elif one.sized_by_values or key in self._values:
@@ -107,8 +108,8 @@ class RankValues:
             self._exchange_all(outputs, inputs, one, rank)
 
     def _sender(self, group: tuple[tuple[int, ...], int], rank: int, tag: int) -> int:
-        """Return the process whose message one takes that takes any: of those that sent one that was not taken, or else
-        of all, that of which it took the fewest."""
+        """Return the sender for a receive from any rank: the one from which the fewest messages were received,
+        preferably one with a message pending."""
         others = [other for other in group[0] if other != rank]
         taken = {other: self._counts[group, other, rank, tag] for other in others}
         known = [one for one in others if (group, one, rank, tag, taken[one] + 1) in self._values]
@@ -119,7 +120,7 @@ class RankValues:
     def _exchange_all(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], one: IssuedCollective, rank: int
     ) -> None:
-        """Fill the outputs of a call to which all ranks of the group give."""
+        """Fill the outputs of a call to which all ranks of the group contribute."""
         call = one.collective
         if call.name in ("all_to_all", "all_to_all_single"):
             alike = len(inputs) == len(outputs)
@@ -127,7 +128,7 @@ class RankValues:
                 _fill(output, inputs[number] if alike else None)
         key = self._key((call.group, call.group_number), call.name)
         whole = all(not tensor.is_floating_point() for tensor in inputs)
-        own = self._give((*key, rank), inputs, SMALL if whole else SMALL_SUM, one.sent)
+        own = self._store((*key, rank), inputs, MAX_VALUE_BYTES if whole else MAX_SUM_BYTES, one.sent)
         if not inputs or own is None:
             return
         every = [self._use((*key, member), own) or own for member in call.group]
@@ -140,12 +141,16 @@ class RankValues:
         self._counts[call] += 1
         return (*call, self._counts[call])
 
-    def _give(
-        self, key: _Key, tensors: Sequence[torch.Tensor], most: int = SMALL, sent: tuple[int, ...] = ()
+    def _store(
+        self,
+        key: _Key,
+        tensors: Sequence[torch.Tensor],
+        limit: int = MAX_VALUE_BYTES,
+        sent: tuple[int, ...] = (),
     ) -> _Values | None:
-        """Keep what a rank gives if it is small."""
+        """Store a rank's input if it is small; return it, else None."""
         size = sum(tensor.nbytes for tensor in tensors)
-        if size > most or (key not in self._values and self._bytes + size > LIMIT):
+        if size > limit or (key not in self._values and self._bytes + size > MAX_TOTAL_BYTES):
             return None
         values = _Values([tensor.detach().clone() for tensor in tensors], sent)
         self._bytes += 0 if key in self._values else size
@@ -171,7 +176,7 @@ class RankValues:
 
 
 def _same(one: _Values, other: _Values) -> bool:
-    """Return True if the values are equal, a NaN to a NaN."""
+    """Return True if the values are equal, with NaN equal to NaN."""
     return (one.sent, len(one.tensors)) == (other.sent, len(other.tensors)) and all(
         a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
         for a, b in zip(one.tensors, other.tensors, strict=True)
@@ -179,35 +184,35 @@ def _same(one: _Values, other: _Values) -> bool:
 
 
 def _results(name: str, arguments: str, every: list[_Values], number: int) -> Sequence[torch.Tensor | None]:
-    """Return the outputs of the rank with a number in the group, from what each gave; none where that is not known."""
-    given = [values.tensors for values in every]
-    size, own = len(every), given[number]
+    """Return the outputs of the group's rank ``number`` from the input of each rank; empty or None where unknown."""
+    inputs_by_rank = [values.tensors for values in every]
+    size, own = len(every), inputs_by_rank[number]
     if name == "all_to_all_single":
         return (_parts_for(every, number),)
-    if any([t.shape for t in tensors] != [t.shape for t in own] for tensors in given):
+    if any([t.shape for t in tensors] != [t.shape for t in own] for tensors in inputs_by_rank):
         return ()
-    first = [tensors[0] for tensors in given]
+    first = [tensors[0] for tensors in inputs_by_rank]
     if name == "all_to_all":
-        return [tensors[number] for tensors in given]
+        return [tensors[number] for tensors in inputs_by_rank]
     if name in ("all_gather", "gather"):
         return first
     if name.startswith("all_gather_into_tensor"):
-        return [torch.cat([t.flatten() for t in row]) for row in zip(*given, strict=True)]
+        return [torch.cat([t.flatten() for t in row]) for row in zip(*inputs_by_rank, strict=True)]
     reduction = _REDUCTIONS.get(arguments.partition(",")[0])
     if reduction is None or not name.startswith(("all_reduce", "reduce")):
         return ()
     if name == "reduce" and not arguments.endswith(f"root {torch.distributed.get_rank()}"):
         return ()
     if name == "reduce_scatter":
-        return (reduction(torch.stack([tensors[number] for tensors in given])),)
-    sums = [reduction(torch.stack(row)) for row in zip(*given, strict=True)]
+        return (reduction(torch.stack([tensors[number] for tensors in inputs_by_rank])),)
+    sums = [reduction(torch.stack(row)) for row in zip(*inputs_by_rank, strict=True)]
     if name.startswith("reduce_scatter_tensor"):
         return [one.flatten().chunk(size)[number] if one.numel() % size == 0 else None for one in sums]
     return sums
 
 
 def _parts_for(every: list[_Values], number: int) -> torch.Tensor | None:
-    """Return what each rank gives the one with a number, one after another."""
+    """Return the elements that each rank sends to the rank ``number``, concatenated; None if unknown."""
     parts = []
     for values in every:
         if len(values.sent) != len(every) or sum(values.sent) > values.tensors[0].numel():

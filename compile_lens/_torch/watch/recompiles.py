@@ -1,5 +1,5 @@
-"""Recompiles of a code: the guard that failed in each older cache entry, with the call's values and torch's settings,
-and the entry that the call came nearest to. Of each entry, torch reports only the first guard that failed."""
+"""Recompiles of a code object: the guard that failed in each older cache entry, with the call's values and torch's
+settings, and the nearest entry. Torch reports only the first failed guard of each entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .value_reader import Names, NoValue, read_now, value_of
 _SAFE_GUARDS = frozenset(
     ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH")
 )
-"""Guards that can be checked alone: they keep nothing, and run no code of the program."""
+"""Guards that can be checked separately: they have no state, and run no code of the program."""
 
 
 def nearest_entry(
@@ -31,25 +31,27 @@ def nearest_entry(
     names: Names,
     globals: Names,
 ) -> int:
-    """Return the position in ``failed`` of the entry with the fewest failures among the guards that failed in any of
-    them, now or ``earlier``; of several, one where torch itself keeps out a size of 0 or 1, and no line does; else the
-    newest.
+    """Return the position in ``failed`` of the entry with the fewest failures among all guards that failed in any
+    entry, now or ``earlier``.
 
-    Torch sorts guards by how often they failed, so that all entries may name the same one while more fails in some.
+    A tie goes to an entry that torch itself specialised to a size of 0 or 1, then to the newest. Torch sorts guards by
+    their number of failures, so all entries may report the same guard while more fail in some.
     """
     if len(failed) < 2:
         return 0
     roots = {str(one.compile_id): getattr(one.guard_manager, "root", None) for one in entries}
     known = (*failed, *earlier)
-    abouts = list(dict.fromkeys(about for one in known for about in guard_values.guarded_values(one.source)))
+    value_names = list(
+        dict.fromkeys(value_name for one in known for value_name in guard_values.guarded_values(one.source))
+    )
     parts = {one.source for one in known}
     fails = []
     for one in failed:
         failures = _settings_in(one.text) or {guard_values.guarded_value(one.source) or one.text}
         root = roots.get(one.id)
         if root is not None:
-            for about in abouts:
-                failures |= set(_failing(root, about, parts, names, globals))
+            for value_name in value_names:
+                failures |= set(_failing(root, value_name, parts, names, globals))
             if not one.text.startswith(failed_guards.STATE):
                 failures |= _changed_settings(root)
         fails.append(len(failures))
@@ -60,14 +62,14 @@ def nearest_entry(
 
 
 def _settings_in(text: str) -> set[str]:
-    """Return the settings that torch names as different."""
+    """Return the settings that torch reports as changed."""
     return (
         set(text.removeprefix(failed_guards.STATE).split()) if text.startswith(failed_guards.STATE) else set()
     )
 
 
 def _changed_settings(root: Any) -> set[str]:
-    """Return torch's settings of an entry that are different now."""
+    """Return the names of torch's settings that have changed since an entry was compiled."""
     names: set[str] = set()
     for leaf in root.get_leaf_guards():
         if _leaf_fails(leaf, "GLOBAL_STATE", None):
@@ -78,41 +80,41 @@ def _changed_settings(root: Any) -> set[str]:
 
 
 _SIZED = (list, tuple, dict)
-"""Classes whose length a guard may be checked for: that of another class may be code of the program."""
+"""Classes whose length can be read; ``__len__`` of another class may be code of the program."""
 
 
-def _failing(root: Any, about: str, parts: set[str], names: Names, globals: Names) -> Iterator[str]:
-    """Yield an entry's failures about one value: each of ``parts`` known of a tensor, else the value."""
-    value = value_of(about, names, globals)
-    for manager in _managers(root, about):
+def _failing(root: Any, value_name: str, parts: set[str], names: Names, globals: Names) -> Iterator[str]:
+    """Yield an entry's failures for one value: those of ``parts`` that differ for a tensor, else the value."""
+    value = value_of(value_name, names, globals)
+    for manager in _managers(root, value_name):
         if value is NoValue.UNREAD:
             break
         if value is NoValue.MISSING:
-            yield about
+            yield value_name
         elif type(value) in (torch.Tensor, torch.nn.Parameter):
-            yield from _failing_tensor_parts(manager, about, value, parts)
+            yield from _failing_tensor_parts(manager, value_name, value, parts)
         elif any(_fails_alone(leaf, value) for leaf in manager.get_leaf_guards()):
-            yield about
+            yield value_name
         elif type(value) is dict:
-            yield from _failing_keys(manager, about, value)
+            yield from _failing_keys(manager, value_name, value)
     for leaf in root.get_epilogue_lambda_guards():
         for part in leaf.verbose_code_parts():
             text = messages.plain_source(messages.with_place(part)[0])
-            if re.search(rf"(?<!\w){re.escape(about)}\.", text) and _is_false(text, names, globals):
+            if re.search(rf"(?<!\w){re.escape(value_name)}\.", text) and _is_false(text, names, globals):
                 yield (
                     failed_guards.failed_guard(text, lambda source: read_now(source, names, globals)).source
                     or text
                 )
 
 
-def _managers(root: Any, about: str) -> Iterator[Any]:
-    """Yield an entry's guards of one value, which torch keeps in a tree by the path to the value."""
+def _managers(root: Any, value_name: str) -> Iterator[Any]:
+    """Yield an entry's guard managers for one value from torch's tree, which is ordered by access path."""
     for child in root.get_child_managers():
         own = messages.plain_source(str(child.get_source())).replace(".__dict__", "")
-        if own == about:
+        if own == value_name:
             yield child
-        elif own in ("L", "G") or (about.startswith(own) and about[len(own)] in ".["):
-            yield from _managers(child, about)
+        elif own in ("L", "G") or (value_name.startswith(own) and value_name[len(own)] in ".["):
+            yield from _managers(child, value_name)
 
 
 def _leaf_fails(leaf: Any, kind: str, value: Any) -> bool:
@@ -125,49 +127,52 @@ def _fails_alone(leaf: Any, value: Any) -> bool:
     return (is_safe and not leaf(value)) or _leaf_fails(leaf, "TENSOR_MATCH", value)
 
 
-def _failing_tensor_parts(manager: Any, about: str, value: torch.Tensor, parts: set[str]) -> Iterator[str]:
+def _failing_tensor_parts(
+    manager: Any, value_name: str, value: torch.Tensor, parts: set[str]
+) -> Iterator[str]:
     leaves = manager.get_leaf_guards()
     if not any(_fails_alone(leaf, value) for leaf in leaves):
         return
     checks = (guard_values.TENSOR_CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
     check = next((failing for failing in checks if failing is not None), None)
-    if check is None:  # it is asked for something else than a tensor
-        yield about
+    if check is None:  # the entry expects something other than a tensor
+        yield value_name
         return
     size, stride = syntax.literal(check["size"]), syntax.literal(check["stride"])
     differs = {
-        f"{about}.dtype": check["dtype"] != str(value.dtype),
-        f"{about}.requires_grad": check["requires_grad"] != str(value.requires_grad),
-        f"{about}.dim()": len(size) != value.dim(),
+        f"{value_name}.dtype": check["dtype"] != str(value.dtype),
+        f"{value_name}.requires_grad": check["requires_grad"] != str(value.requires_grad),
+        f"{value_name}.dim()": len(size) != value.dim(),
     }
     for what, expected, given in (("size", size, value.shape), ("stride", stride, value.stride())):
         differs |= {
-            f"{about}.{what}({i})": a is not None and a != n for i, (a, n) in enumerate(zip(expected, given))
+            f"{value_name}.{what}({i})": a is not None and a != n
+            for i, (a, n) in enumerate(zip(expected, given))
         }
     failing = [part for part, is_so in differs.items() if is_so and part in parts]
-    yield from failing or [about]
+    yield from failing or [value_name]
 
 
-def _failing_keys(manager: Any, about: str, value: dict[Any, Any]) -> Iterator[str]:
-    """Yield failures of an entry's guards on the keys of a dict, which it keeps by position."""
+def _failing_keys(manager: Any, value_name: str, value: dict[Any, Any]) -> Iterator[str]:
+    """Yield failures of an entry's guards on the keys of a dict, which are by position."""
     key_guards = manager.get_key_value_managers() if hasattr(manager, "get_key_value_managers") else {}
     if key_guards and max(key_guards) >= len(value):
-        yield about
+        yield value_name
     keys = list(dict.keys(value))
     for at, (of_key, _) in key_guards.items():
         if of_key is not None and at < len(keys) and type(keys[at]) in (str, int):
             if any(_fails_alone(leaf, keys[at]) for leaf in of_key.get_leaf_guards()):
-                yield f"list(dict.keys({about}))[{at}]"
+                yield f"list(dict.keys({value_name}))[{at}]"
 
 
 def _is_false(text: str, names: Names, globals: Names) -> bool:
-    """Return True if a comparison of sizes is known not to hold."""
+    """Return True if a comparison of sizes is known to be false."""
     tree = messages.parse_expression(text)
     return tree is not None and messages.comparison_holds(_Values(names, globals).visit(tree)) is False
 
 
 class _Values(ast.NodeTransformer):
-    """Replaces names by numbers that can be read."""
+    """A transformer that replaces names by their numbers where these can be read."""
 
     def __init__(self, names: Names, globals: Names) -> None:
         self._names, self._globals = names, globals
@@ -181,11 +186,11 @@ class _Values(ast.NodeTransformer):
 
 @observe("torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons", claims.RECOMPILES)
 def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep torch's reasons why older entries of a code did not match."""
+    """Record torch's reasons why older entries of a code object did not match."""
     evaluation = scopes.current()
     try:
         reasons = real(entries, frame, *args, **kwargs)
-    except torch._dynamo.exc.RecompileError as error:  # the program asked for one (``error_on_recompile``)
+    except torch._dynamo.exc.RecompileError as error:  # the program set ``error_on_recompile``
         if evaluation is not None:
             with observing(evaluation.scopes, claims.RECOMPILES):
                 keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(str(error)))
@@ -198,7 +203,7 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
 
 
 def keep_reasons(evaluation: Evaluation, entries: Any, frame: Any, reasons: Sequence[str]) -> None:
-    """Keep why no entry matches a call: torch's sentence about each of them, beside the values of the call."""
+    """Record why no entry matches a call: torch's reason for each, with the values of the call."""
     listed = entries if isinstance(entries, list) else _entry_chain(entries)
     names, globals = frame.f_locals, frame.f_globals
     evaluation.recompiled = len(listed), int(torch._dynamo.config.recompile_limit)
@@ -214,7 +219,7 @@ def keep_reasons(evaluation: Evaluation, entries: Any, frame: Any, reasons: Sequ
 
 
 def _entry_chain(entry: Any) -> list[Any]:
-    """Return the entries of a code if torch passes the first of them (torch 2.11)."""
+    """Return all entries of a code object, given the first, which torch 2.11 passes."""
     entries = []
     while entry is not None:
         entries.append(entry)
@@ -231,12 +236,12 @@ _READERS: dict[str, Callable[[], Any]] = {
     "num_threads": torch.get_num_threads,
     "default_dtype": torch.get_default_dtype,
 }
-"""Readers by the setting's name in torch's guard."""
+"""Functions that read a setting, by its name in torch's guard."""
 _AUTOCAST = re.compile(r"autocast\((?P<device>\w+)\)_(?P<what>enabled|dtype)$")
 
 
 def current_setting(name: str) -> str:
-    """Return a setting's value, by torch's name for it; ``""`` if that is not known."""
+    """Return the value of a setting by torch's name; ``""`` if the name is unknown."""
     autocast = _AUTOCAST.match(name)
     read = _READERS.get(name)
     try:
@@ -245,14 +250,14 @@ def current_setting(name: str) -> str:
             dtype = autocast["what"] == "dtype"
             return str(torch.get_autocast_dtype(device) if dtype else torch.is_autocast_enabled(device))
         return "" if read is None else str(read())
-    except RuntimeError:  # a device that this torch does not know, or settings that it cannot tell as one
+    except RuntimeError:  # a device unknown to this torch, or settings that it cannot report as one value
         return ""
 
 
 _REMEMBERED = ("num_threads", "default_dtype", "autocast(cpu)_dtype", "autocast(cuda)_dtype")
-"""Settings with more than two values: the old value does not follow from the new one."""
+"""Settings with more than two values, whose old value cannot be inferred from the new one."""
 
 
 def remembered_settings() -> dict[str, str]:
-    """Return their values, in the form of ``failed_guards.with_old``."""
+    """Return the values of these settings by the names that ``failed_guards.with_compiled_value`` reads."""
     return {STATE + name: current_setting(name) for name in _REMEMBERED}

@@ -1,6 +1,6 @@
-"""A program run once for each rank in one process: torch's fake process group stands in for the others.
+"""A program run once per rank in one process, with torch's fake process group instead of other processes.
 
-Its collectives return at once with their inputs, so that sizes are right and values are not.
+Its collectives return at once with their inputs, so that sizes are correct and values are not.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
     (convert_frame, "FRAME_COUNTER", int),
     (convert_frame, "FRAME_COMPILE_COUNTER", Counter),
 )
-"""Dynamo's state of sizes and numbers, and its initial values in a new process."""
+"""Dynamo's state of sizes and frame numbers, with the initial values of a new process."""
 
-_RUNS = "_active_ddp_module"
-"""The module of DDP whose forward runs. Torch leaves it set if an error ends that forward, and cuts everything
-compiled later in the process by its buckets."""
+_ACTIVE_MODULE = "_active_ddp_module"
+"""Attribute of DDP with the module whose forward runs. Torch leaves it set if the forward raises, and then splits all
+later graphs of the process by that module's buckets."""
 
 
 def why_impossible() -> str:
-    """Return why nothing can be rehearsed here; ``""`` if it can."""
+    """Return why rehearsals are impossible in this process; ``""`` if they are possible."""
     import torch.distributed as distributed
 
     if not distributed.is_available():
         return "this torch has no torch.distributed"
     if distributed.is_initialized():
         return "torch.distributed is in use in this process; destroy its process group first"
-    gone = [f"{owner.__name__}.{name}" for owner, name, _ in _MEMORY if not hasattr(owner, name)]
-    if gone:  # one rank would know what another met
-        return f"this torch keeps what Dynamo remembers elsewhere: it has no {', '.join(gone)}"
+    absent = [f"{owner.__name__}.{name}" for owner, name, _ in _MEMORY if not hasattr(owner, name)]
+    if absent:  # one rank would see another's sizes
+        return f"this torch keeps what Dynamo remembers elsewhere: it has no {', '.join(absent)}"
     try:
         from torch.testing._internal.distributed import fake_pg  # noqa: F401
     except ImportError as error:
@@ -64,8 +64,8 @@ def why_impossible() -> str:
 
 
 def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues) -> Rehearsal:
-    """Make a call as the process of a rank would. Dynamo's state of it is dropped afterwards, and random numbers,
-    Dynamo's memory of sizes, its frame numbers and Python's hook for errors are restored."""
+    """Run ``call`` as the process of one rank. Afterwards its compiled code is dropped from Dynamo, and random state,
+    Dynamo's sizes and frame numbers, and Python's exception hook are restored."""
     raised: list[BaseException] = []
     watch = ProgramWatch()
     values.begin_rank()
@@ -78,7 +78,7 @@ def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues)
             call()
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # also SystemExit, and what torch's checkpoints raise
+        except BaseException as error:  # includes SystemExit and exceptions of torch's checkpoints
             raised.append(error)
         finally:
             watch.close("the call returned" if not raised else f"{type(raised[0]).__name__}: {raised[0]}")
@@ -90,12 +90,12 @@ def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues)
 
 @contextlib.contextmanager
 def _memory() -> Iterator[None]:
-    """Give each rank a Dynamo state of its own: none knows the sizes of another, and each counts frames from 0."""
+    """Use a fresh Dynamo state for a rank, without sizes of other ranks, and with frame numbers from 0."""
     with Undo() as undo, undo:
         parallel = torch.nn.parallel.DistributedDataParallel
-        if hasattr(parallel, _RUNS):
-            undo.add(setattr, parallel, _RUNS, getattr(parallel, _RUNS))
-            setattr(parallel, _RUNS, None)
+        if hasattr(parallel, _ACTIVE_MODULE):
+            undo.add(setattr, parallel, _ACTIVE_MODULE, getattr(parallel, _ACTIVE_MODULE))
+            setattr(parallel, _ACTIVE_MODULE, None)
         undo.add(
             isolation.restore_environment, {name: os.environ.get(name) for name in isolation.SET_BY_INDUCTOR}
         )

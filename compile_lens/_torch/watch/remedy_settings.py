@@ -1,4 +1,4 @@
-"""Settings of torch's that are in force while a program runs in a process of its own, which ends with it."""
+"""Torch's settings for a program that runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from ...record.remedies import (
 from .observers import hidden_from_dynamo
 
 _STATIC = "assume_static_by_default"
-"""Setting that ``torch.compile(dynamic=True)`` turns off while the function is compiled."""
+"""Setting that ``torch.compile(dynamic=True)`` turns off while it compiles."""
 
 
 class RemedySettings:
-    """Remedies that are set in this process, and how often each was in force where Dynamo was asked about a code."""
+    """Remedies set in this process, with the number of frame evaluations in which each was in force."""
 
     def __init__(self, remedies: Iterable[Remedy]) -> None:
         self._remedies = tuple(remedies)
@@ -47,7 +47,7 @@ class RemedySettings:
         self._marks = [mark for remedy in self._remedies for mark in remedy.marks]
 
     def apply(self) -> None:
-        """Set them. Nothing is put back: the process ends."""
+        """Apply the remedies; nothing is restored, since the process ends with the program."""
         for remedy in self._remedies:
             kind = remedy.kind
             if kind == DYNAMIC:
@@ -87,7 +87,7 @@ class RemedySettings:
         self._effective[kind] = self._effective.get(kind, 0) + 1
 
     def evaluate(self, frame: Any) -> None:
-        """Mark what the frame is given, and note which settings are in force."""
+        """Mark the frame's arguments as dynamic, and count the settings in force."""
         self._evaluations += 1
         for kind, (name, value) in self._expected.items():
             current = getattr(config, name)
@@ -98,7 +98,7 @@ class RemedySettings:
                 self._count(MARK_DYNAMIC)
 
     def missing(self) -> tuple[Missing, ...]:
-        """The settings that were not in force all the time, and why."""
+        """Return the settings that were not in force in every evaluation, each with the reason."""
         lost = []
         for remedy in self._remedies:
             kind = remedy.kind
@@ -125,7 +125,7 @@ _applied: list[RemedySettings] = []
 
 @hidden_from_dynamo
 def on_evaluation(frame: Any) -> None:
-    """Apply what is done at each frame, before Dynamo evaluates it."""
+    """Apply all remedies to a frame before Dynamo evaluates it."""
     for settings in _applied:
         settings.evaluate(frame)
 
@@ -140,13 +140,13 @@ def _mark(mark: DimensionMark, frame: Any) -> bool:
     try:
         tensor = _value(syntax.parse(mark.tensor, mode="eval").body, frame.f_locals)
         torch._dynamo.mark_dynamic(tensor, mark.dim)
-    except Exception:  # it is not there, is no tensor, or is one that torch does not mark
+    except Exception:  # there is no such value, or torch cannot mark it
         return False
     return True
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """The value of a name, an attribute or an item of it."""
+    """Return the value of a name, attribute or item. Raises if there is none or the expression is another."""
     if isinstance(node, ast.Name):
         return names[node.id]
     if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""A graph of a program, retained as it was handed to its backend, so that it can be lowered again later."""
+"""A program's graph, retained as its backend received it, so that it can be lowered again later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..ground.undo import Undo
 VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
 DIFFERS = "lowered again: its text is not that of the code which the program compiled"
 NOT_OBSERVED = "lowered from the retained graph: no code of Inductor's was seen for it in the program"
-"""Stamps of a later capture's code."""
+"""Stamps for code of a later capture."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +35,8 @@ class RetainedGraph:
     Attributes:
         code: code of the graph's frame.
         patches: Inductor's settings from the backend's arguments (``mode``, ``options``).
-        settings: of Inductor and AOTAutograd, if those were imported.
-        autocast: for each type of device whether it was on, and to which type it casts.
+        settings: settings of Inductor and AOTAutograd, if imported.
+        autocast: for each device type, whether autocast was on and its dtype.
     """
 
     code: types.CodeType
@@ -53,8 +53,8 @@ _SETTINGS = ("torch._inductor.config", "torch._functorch.config")
 
 
 def retain(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> RetainedGraph:
-    """Return a copy of a graph that is about to be compiled, and of the state on which that depends; ``output`` is
-    Dynamo's of it."""
+    """Return a copy of a graph about to be compiled, and of the state on which its compile depends; ``output`` is
+    Dynamo's ``OutputGraph``."""
     context = torch._guards.TracingContext.try_get()
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     devices = {
@@ -75,8 +75,8 @@ def retain(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Retai
 
 
 def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
-    """Return a copy of the graph, with Dynamo's attributes beside its meta: by them AOTAutograd knows which inputs are
-    parameters, whose addresses stay, and saves others for the backward."""
+    """Return a copy of the graph with Dynamo's attributes, from which AOTAutograd tells parameters, whose addresses are
+    fixed, from other inputs."""
     copied = backend.copy_graph(gm)
     sources = getattr(gm, "_param_name_to_source", getattr(output, "param_name_to_source", None))
     if sources is not None:
@@ -91,7 +91,7 @@ def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
 
 
 def _patches(compiler: Any) -> dict[str, Any]:
-    """Return the backend's options, if it is Inductor."""
+    """Return Inductor's settings from the backend, ``{}`` for another backend."""
     for _ in range(8):
         config = getattr(compiler, "config", None)
         if isinstance(config, dict):
@@ -107,7 +107,7 @@ def _patches(compiler: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class GraphCall:
-    """A retained graph as a function of its own: a module with its code, arguments of the sizes seen, and the size of
+    """A retained graph as a separate function: a module with its code, arguments of the observed sizes, and the size of
     each symbol."""
 
     module: torch.nn.Module
@@ -116,8 +116,8 @@ class GraphCall:
 
 
 def as_call(kept: RetainedGraph, device: str, target: str) -> GraphCall | None:
-    """Return a retained graph for a kind of device, ``target``, with arguments on ``meta`` or ``cpu`` (zeros there);
-    None if a size is not known."""
+    """Return a retained graph for the device type ``target``, with arguments on ``meta`` or ``cpu`` (then zeros); None
+    if a size is unknown."""
     fixed: dict[str, int] = {}
 
     def known(number: Any) -> Any:
@@ -145,7 +145,7 @@ def as_call(kept: RetainedGraph, device: str, target: str) -> GraphCall | None:
         return None
     for arg, kind in zip(args, stays, strict=True):
         if kind is not None and isinstance(arg, torch.Tensor):
-            # As a parameter has it, which the graph alone is given as any other input.
+            # Parameters have this attribute, but are plain inputs of the graph.
             setattr(arg, _STATIC, kind)
     gm = backend.copy_graph(kept.gm)
     _create_on(gm, target, {value.device for value in kept.inputs if isinstance(value, torch.Tensor)})
@@ -153,8 +153,8 @@ def as_call(kept: RetainedGraph, device: str, target: str) -> GraphCall | None:
 
 
 def _create_on(gm: torch.fx.GraphModule, target: str, devices: set[torch.device]) -> None:
-    """Let operators that create a tensor on the device of the inputs create it on ``target``: the program asked one of
-    these for its device, or the operator would not get on with them there."""
+    """Make operators that create a tensor on the inputs' device create it on ``target``, since the program took the
+    device from an input, or the tensor is used together with inputs."""
     for node in gm.graph.nodes:
         device = node.kwargs.get("device")
         if isinstance(device, torch.device) and device in devices and not node.all_input_nodes:
@@ -166,10 +166,10 @@ def _create_on(gm: torch.fx.GraphModule, target: str, devices: set[torch.device]
 
 
 def _code_module(gm: torch.fx.GraphModule) -> torch.nn.Module:
-    """Return a module with the code and the attributes of a graph, and the same of the bodies in it.
+    """Return a module with the code and attributes of a graph and of its nested bodies.
 
-    Torch sends the code of a graph to another process, and traces it there with symbols, which cannot be written into
-    (``t[i] = v``). The code alone is a function as any other.
+    Torch pickles a graph as its code and unpickles it by tracing with proxies, which do not support assignment (``t[i]
+    = v``). The code alone is an ordinary function.
     """
     _, (body, imports) = gm.__reduce__()
     body = {name: value for name, value in body.items() if name not in ("meta", "_graph")}
@@ -189,7 +189,7 @@ def _module_of(body: dict[str, Any], imports: str) -> torch.nn.Module:
 
 
 _STATIC = "_dynamo_static_input_type"
-"""Torch's mark of a tensor whose address stays: a parameter, a buffer, or a tensor that the program marked."""
+"""Torch's attribute on tensors with a fixed address: parameters, buffers, and tensors marked by the program."""
 
 
 def _static_kind(node: torch.fx.Node) -> Any:
@@ -197,12 +197,12 @@ def _static_kind(node: torch.fx.Node) -> Any:
 
 
 class _UnknownSize(Exception):
-    """A size that is known only when the graph runs."""
+    """Raised for a size that is known only when the graph runs."""
 
 
 @contextlib.contextmanager
 def settings_of(kept: RetainedGraph) -> Iterator[None]:
-    """For the duration, use the settings with which a graph was compiled."""
+    """Use, for the duration, the settings with which a graph was compiled."""
     with contextlib.ExitStack() as stack:
         for name, settings in kept.settings.items():
             stack.enter_context(sys.modules[name].patch(_differing(sys.modules[name], settings)))
@@ -210,22 +210,22 @@ def settings_of(kept: RetainedGraph) -> Iterator[None]:
 
 
 class _FixedId(Numbers):
-    """Numbers of a single compile, which has the id that it had in the program."""
+    """Numbers for a single compile, with its id from the program."""
 
     def __init__(self, id: str) -> None:
         super().__init__()
         self._id = id
 
     def own_id(self, frame_id: int, attempt: int) -> str:
-        """Return that id, whatever Dynamo calls it now."""
+        """Return the compile's id from the program."""
         return self._id
 
 
 def lower(kept: RetainedGraph, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
-    """Lower a retained graph under the settings of its compile, code only, and record every stage.
+    """Lower a retained graph under the settings of its compile, without a build, and record every stage.
 
-    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile generated: the code is
-    stamped with whether it is one of them. Returns the recorder, and the error that ended it.
+    ``id`` is the compile id in the program; ``codes`` are the texts generated by its own compile, with which the new
+    code is compared for its stamp. Returns the recorder, and the error that ended the compile or None.
     """
     recorder = Recorder(CaptureSpec(build=False, backward=True, patches=kept.patches))
     recorder.numbers = _FixedId(id)
@@ -278,9 +278,9 @@ def _stamp(recorder: Recorder, codes: Iterable[str]) -> None:
 
 
 def normalized(text: str) -> str:
-    """Return a module's text without places and times of its generation."""
+    """Return a module's text without details that differ between processes."""
     text = re.sub(r"^# AOT ID:.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"# kernel path:.*", "", text)
-    # With enable_kernel_profile a mark in each kernel counts the graphs of the process.
+    # With enable_kernel_profile each kernel's label has a graph counter of the process.
     text = re.sub(r"graph_\d+_(?=cpp_)", "", text)
     return re.sub(r"\S*torchinductor_\w+/\S+", "", text)

@@ -1,8 +1,7 @@
 """The open watches of a thread, and their mutable state by program, frame evaluation and graph.
 
-A watch sees the compiles of the thread that opened it, and of threads started from there. A thread that no watch
-started (of an older pool, or one of autograd's) is seen if there is no doubt about its watch: if one watch is open, or
-several nested ones.
+A watch covers compiles on the thread that opened it and on threads started from it. A thread started elsewhere (of an
+older pool, or of autograd) is covered if its watch is unambiguous: one open watch, or several nested ones.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from ..ground.undo import Undo
 from .issue_log import IssueLog
 
 numbers = itertools.count()
-"""Numbers of evaluations and graphs, in the order in which they begin, over all watches."""
+"""Numbers of evaluations and graphs over all watches, in the order of their beginning."""
 
 
 class Scope:
@@ -37,21 +36,19 @@ class Scope:
 
     def __init__(self, parents: tuple[Scope, ...], whole: bool) -> None:
         self.parents = parents
-        self.whole = whole  # it sees every thread of the process
+        self.whole = whole  # covers every thread of the process
         self.open = True
         self.began = time.perf_counter()
         self.began_at = time.time_ns() / 1000
         self.ended: float | None = None
         self.evaluations: list[Evaluation] = []
-        self.by_code: dict[
-            types.CodeType, list[Evaluation]
-        ] = {}  # the same, by the code that Dynamo evaluated
-        # Per code, the guard that failed in one of its variants, by source.
+        self.by_code: dict[types.CodeType, list[Evaluation]] = {}  # evaluations by code object
+        # The guards that failed for a code object, by source.
         self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
         self.events: list[Event] = []
         self.compiles: dict[
             int, tuple[Any, int]
-        ] = {}  # by id() of torch's compile id: that id, and the index of the evaluation
+        ] = {}  # the compile id and the number of the evaluation, by id() of torch's compile id
         self.elsewhere: Counter[str] = Counter()
         self.breaks_elsewhere: dict[str, list[Break]] = {}
         self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
@@ -59,13 +56,17 @@ class Scope:
         # Resume functions that Dynamo evaluated earlier without compiling a variant.
         self.eager_resumes: tuple[types.CodeType, ...] = ()
         self.eager_before: tuple[types.CodeType, ...] = ()  # the same for whole functions
-        self.failed: Counter[tuple[str, str]] = Counter()  # by claim, and the error
-        self.lost: dict[str, str] = {}  # claims that rest on what the running torch lacks, with the reason
+        self.failed: Counter[tuple[str, str]] = Counter()  # by claim and error
+        self.lost: dict[
+            str, str
+        ] = {}  # claims that rest on functions which this torch lacks, with the reason
         self.kept: Callable[[Evaluation], None] | None = None
-        self.keeps = False  # graphs are kept, so that they can be lowered again
-        self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
-        self.spent = 0  # nanoseconds that the observers took
-        self.process: tuple[int, int] | None = None  # the rank, and of how many
+        self.keeps = False  # True if graphs are retained for lowering them again
+        self.codes: dict[
+            str, list[str]
+        ] = {}  # texts that Inductor generated or found in a cache, by compile id
+        self.spent = 0  # nanoseconds spent in observers
+        self.process: tuple[int, int] | None = None  # rank and world size
         self.issued = IssueLog()
         self.doubtful: Counter[str] = Counter()
         # Graphs traced without a call, for torch.export (True) or compiled ahead of time, by the requesting line.
@@ -75,11 +76,11 @@ class Scope:
         self.profiled: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
     def lacking(self) -> set[str]:
-        """Return the claims (``record.claims``) that are not known, or only in part."""
+        """Return the claims (``record.claims``) that are unknown in whole or in part."""
         return {*self.lost, *(claim for claim, _ in self.failed)}
 
     def not_observed(self) -> tuple[Missing, ...]:
-        """Return the same with their reasons."""
+        """Return these claims with the reasons."""
         lost = [Missing(claim, why) for claim, why in self.lost.items()]
         for (claim, why), times in self.failed.items():
             often = f" ({times} times)" if times > 1 else ""
@@ -87,7 +88,7 @@ class Scope:
         return tuple(lost)
 
     def add(self, evaluation: Evaluation) -> None:
-        """Add a finished evaluation. A program may have hundreds, so that nothing scans all of them at each."""
+        """Add a finished evaluation to the list and the indices, which avoid scans of all evaluations."""
         self.evaluations.append(evaluation)
         self.by_code.setdefault(evaluation.code, []).append(evaluation)
         failed = self.failed_of.setdefault(evaluation.code, {})
@@ -95,7 +96,7 @@ class Scope:
 
 
 def notes(scope: Scope) -> tuple[str, ...]:
-    """Return what a reader should know of a watch besides its observations."""
+    """Return notes for the user on compiles that are in no observation."""
     return (
         *_doubt_notes(scope),
         *(_ahead_note(export, seen) for export, seen in scope.ahead.items() if seen),
@@ -103,7 +104,7 @@ def notes(scope: Scope) -> tuple[str, ...]:
 
 
 def _ahead_note(export: bool, lines: Counter[str]) -> str:
-    """Return a note on functions that nothing called: torch counts their graphs as well."""
+    """Return a note on graphs traced without a call, which torch counts too."""
     count = lines.total()
     graphs = "1 graph" if count == 1 else f"{count} graphs"
     what = f"traced {graphs} for torch.export, which compiles nothing"
@@ -133,7 +134,7 @@ class Uncompiled:
 
 
 class Graph:
-    """A graph with which a backend was called."""
+    """A graph that a backend received."""
 
     def __init__(
         self,
@@ -151,23 +152,23 @@ class Graph:
         self.collectives: tuple[Collective, ...] = ()
         self.calls: tuple[str, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()
-        self.kept: Any = None  # what lowering it again takes (``retained_graphs.Kept``)
+        self.kept: Any = None  # the inputs for lowering it again (``retained_graphs.RetainedGraph``)
 
 
 class Evaluation:
-    """A frame evaluation in progress. It is plain data, and holds nothing of torch and the program but the code."""
+    """A frame evaluation in progress, as plain data that refers to no object of torch or the program but the code."""
 
     def __init__(
-        self, code: types.CodeType, mine: tuple[Scope, ...], backend: str, caller: Frame | None
+        self, code: types.CodeType, watches: tuple[Scope, ...], backend: str, caller: Frame | None
     ) -> None:
         self.code = code
-        self.scopes = mine
+        self.scopes = watches
         self.backend = backend
         self.number = next(numbers)
         self.thread = threading.current_thread().name
         self.caller = caller
-        self.compiled_function = 0  # number of the ``torch.compile`` that shares its entries with others
-        self.wrapped: Frame | None = None  # what torch calls through a function of its own, which the code is
+        self.compiled_function = 0  # number of its ``torch.compile``; 0 if entries are isolated
+        self.wrapped: Frame | None = None  # the callable, if the code is torch's wrapper
         self.began = time.perf_counter()
         self.seconds = 0.0
         self.id = ""
@@ -178,28 +179,26 @@ class Evaluation:
         self.consequence = ""
         self.limit = ""
         self.attempt = 0
-        self.lines: dict[types.CodeType, set[int]] = {}  # by function, those that were traced
-        self.dropped: set[types.CodeType] = set()  # that earlier attempts traced
-        self.without_node: set[int] = set()  # of its own lines where it began or broke, that no graph has
+        self.lines: dict[types.CodeType, set[int]] = {}  # traced lines by function
+        self.dropped: set[types.CodeType] = set()  # functions traced by earlier attempts
+        self.without_node: set[int] = set()  # own lines at its beginning or breaks that are in no graph
         self.times = 1
-        self.plain = False  # nothing that it reaches can be a tensor
+        self.plain = False  # True if no value that it uses can be a tensor
         self.rest: int | None = None
         self.graphs: list[Graph] = []
         self.breaks: list[Break] = []
         self.failed: list[FailedGuard] = []
-        self.nearest = 0  # index of the failure in the variant that the call came nearest to
+        self.nearest = 0  # index in ``failed`` of the nearest entry
         self.recompiled: tuple[int, int] | None = None
-        # Ids of the variants that existed when torch asked why none fits.
+        # Ids of the entries that existed when torch computed why none matches.
         self.asked: frozenset[str] = frozenset()
         self.guards: tuple[GuardOrigin, ...] = ()
-        # What guards were made for, where torch does not say it when they fail.
+        # Objects that guards check, where torch does not report them on failure.
         self.held: dict[str, str] = {}
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()
-        self.collectives: tuple[Collective, ...] | None = (
-            None  # of the graph that a backend compiles, by AOTAutograd
-        )
+        self.collectives: tuple[Collective, ...] | None = None  # those in AOTAutograd's forward graph
 
 
 class _Local(threading.local):
@@ -211,11 +210,11 @@ _local = _Local()
 _open: list[Scope] = []
 _inherited: weakref.WeakKeyDictionary[threading.Thread, tuple[Scope, ...]] = weakref.WeakKeyDictionary()
 _owner: dict[int, tuple[Scope, ...]] = {}
-"""Watches by frame number: a frame's backward may be compiled in another thread."""
+"""Watches by frame number, since a frame's backward may be compiled in another thread."""
 
 
 def enter(undo: Undo, whole: bool = False) -> Scope:
-    """Open a watch on this thread, inside of those open there, or one of the ``whole`` process; until ``undo``."""
+    """Open a watch on this thread, nested in those open there, or one of the ``whole`` process, until ``undo``."""
     scope = Scope(() if whole else _scopes_here(), whole)
     undo.add(leave, scope)
     if not whole:
@@ -237,9 +236,9 @@ def leave(scope: Scope) -> None:
 
 
 def owners(who: str = "") -> tuple[Scope, ...]:
-    """Return the open watches that see this thread now; none while a capture works on it.
+    """Return the open watches that cover this thread; none while a capture runs on it.
 
-    ``who`` is what is being compiled: if its watch is in doubt, each of them notes it.
+    ``who`` names the code being compiled, which all candidates record if the watch is ambiguous.
     """
     if not _open or hooks.is_capturing():
         return ()
@@ -258,47 +257,47 @@ def owners(who: str = "") -> tuple[Scope, ...]:
 
 
 def assign_frame(frame_id: int, scopes: tuple[Scope, ...]) -> None:
-    """Remember the watches of a frame."""
+    """Record the watches of a frame."""
     _owner[frame_id] = scopes
 
 
 def owners_of(frame_id: int | None) -> tuple[Scope, ...]:
-    """Return the open watches that saw Dynamo compile a frame; those of this thread if none did."""
+    """Return the open watches that observed the compile of a frame; those of this thread if none did."""
     own = tuple(s for s in _owner.get(-1 if frame_id is None else frame_id, ()) if s.open)
     return own or owners()
 
 
 def _scopes_here() -> tuple[Scope, ...]:
-    """Return the watches that were opened on this thread, or on the one that started it."""
+    """Return the watches opened on this thread, or inherited from the one that started it."""
     scopes = _local.scopes
     if scopes is None:
-        mine = threading.get_ident()
-        # Not ``current_thread``, which would make an object for a thread that is not Python's.
-        thread = next((t for t in threading.enumerate() if t.ident == mine), None)
+        watches = threading.get_ident()
+        # Not ``current_thread``, which would create an object for a thread not started by Python.
+        thread = next((t for t in threading.enumerate() if t.ident == watches), None)
         scopes = _local.scopes = _inherited.get(thread, ()) if thread is not None else ()
     return scopes
 
 
 def inherit(thread: threading.Thread) -> None:
-    """Let a thread that this one starts be seen by the same watches."""
+    """Extend this thread's watches to a thread that it starts."""
     scopes = tuple(s for s in _scopes_here() if s.open)
     if scopes:
         _inherited[thread] = scopes
 
 
 def current() -> Evaluation | None:
-    """Return the evaluation in progress on this thread, if a watch sees it."""
+    """Return the evaluation in progress on this thread if a watch covers it, else None."""
     stack = _local.evaluation
     return stack[-1] if stack else None
 
 
 def is_evaluating() -> bool:
-    """Return True if Dynamo evaluates a frame on this thread, seen by a watch or not."""
+    """Return True if Dynamo is evaluating a frame on this thread, watched or not."""
     return bool(_local.evaluation)
 
 
 def push(evaluation: Evaluation | None) -> None:
-    """Begin an evaluation; None: one that no watch sees."""
+    """Begin an evaluation; None stands for one that no watch covers."""
     if _local.evaluation is None:
         _local.evaluation = []
     _local.evaluation.append(evaluation)

@@ -1,5 +1,5 @@
-"""Calls that run eagerly because of a stance of the compiler, which Dynamo does not evaluate. Calls of functions that
-were skipped before the watch are observed in the same place."""
+"""Calls that run eagerly because of a compiler stance, without an evaluation by Dynamo. Calls of functions skipped
+before the watch are observed at the same place."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from .scopes import Evaluation, Scope, Uncompiled
 
 @observe("torch._dynamo.decorators:_set_stance", claims.STANCES)
 def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep the stance that the program sets."""
+    """Record a stance that the program sets."""
     before = real(stance, *args, **kwargs)
-    mine = scopes.owners()
-    if mine:
-        with observing(mine, claims.STANCES):
+    watches = scopes.owners()
+    if watches:
+        with observing(watches, claims.STANCES):
             name, at = str(getattr(stance, "stance", compiler_stance.DEFAULT)), caller()
-            for scope in mine:
+            for scope in watches:
                 _set(scope, name, at)
     return before
 
 
 def begin(scope: Scope) -> None:
-    """Begin a watch: a stance may be set, and functions may have been skipped."""
+    """Begin a watch: record the stance in force, and observe calls if it or earlier skips make some run eagerly."""
     _set(scope, compiler_stance.current(), None)
     if scope.eager_before:
-        _see_calls(scope, _CALLS)
+        _observe_calls(scope, _CALLS)
 
 
 def _set(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
     if name in compiler_stance.EFFECTS:
-        _see_calls(scope, _CALLS, _INPUTS)
+        _observe_calls(scope, _CALLS, _INPUTS)
 
 
-def _see_calls(scope: Scope, *paths: str) -> None:
+def _observe_calls(scope: Scope, *paths: str) -> None:
     for path in paths:
         place_late(path, (scope,))
 
@@ -59,65 +59,65 @@ _CALLS = "torch._dynamo.eval_frame:_callback_from_stance"
 
 @observe_late(_CALLS, claims.CALLS)
 def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note a call of a compiled function that the stance runs eagerly."""
+    """Record a call of a compiled function that runs eagerly because of the stance or an earlier skip."""
     result = real(callback, *args, **kwargs)
     if callback not in (None, False) and result in (None, False):
-        mine = scopes.owners()
-        if mine:
-            with observing(mine, claims.CALLS):
+        watches = scopes.owners()
+        if watches:
+            with observing(watches, claims.CALLS):
                 function = _called_function()
                 if function is not None:
-                    thing = compiled_objects.unwrapped(function)
-                    code = compiled_objects.code_of(thing)
-                    sure = result is None or not _has_entries(function)
-                    _note(mine, compiled_objects.described(thing).function, code, sure)
+                    called_object = compiled_objects.unwrapped(function)
+                    code = compiled_objects.code_of(called_object)
+                    certain = result is None or not _has_entries(function)
+                    _note(watches, compiled_objects.described(called_object).function, code, certain)
     elif callback not in (None, False):
-        mine = tuple(scope for scope in scopes.owners() if scope.eager_before)
-        if mine:
-            with observing(mine, claims.CALLS):
+        watches = tuple(scope for scope in scopes.owners() if scope.eager_before)
+        if watches:
+            with observing(watches, claims.CALLS):
                 function = _called_function()
                 if function is not None:
-                    earlier_decisions.note_call(mine, function)
+                    earlier_decisions.note_call(watches, function)
     return (
-        _noting_refusal(result)
+        _with_refusal_note(result)
         if callable(result) and compiler_stance.current() == FAIL_ON_RECOMPILE
         else result
     )
 
 
 def _called_function() -> Any:
-    """Return the compiled function that torch is about to call."""
+    """Return the compiled function that torch is about to call, or None."""
     frame = torch_frame()
     return None if frame is None else frame.f_locals.get("fn")
 
 
-def _noting_refusal(real: Any) -> Any:
-    """Return torch's callback for a call that matches no entry, which raises under this stance: noted when it does."""
+def _with_refusal_note(real: Any) -> Any:
+    """Return torch's callback for a call that matches no entry, wrapped to record that it raises under this stance."""
 
     def refused(frame: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return real(frame, *args, **kwargs)
         except RuntimeError as error:
-            mine = scopes.owners(frame.f_code.co_name)
-            with observing(mine, claims.CALLS):
-                _record_refusal(mine, frame, str(error))
+            watches = scopes.owners(frame.f_code.co_name)
+            with observing(watches, claims.CALLS):
+                _record_refusal(watches, frame, str(error))
             raise
 
-    for name, value in vars(real).items():  # among them the backend, by which torch finds the forms
+    for name, value in vars(real).items():  # including the backend, by which torch finds the cache entries
         setattr(refused, name, value)
     return refused
 
 
-def _record_refusal(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
-    if not mine:
+def _record_refusal(watches: tuple[Scope, ...], frame: Any, message: str) -> None:
+    if not watches:
         return
-    evaluation = Evaluation(frame.f_code, mine, "", caller())
+    evaluation = Evaluation(frame.f_code, watches, "", caller())
     evaluation.wrapped = compiled_objects.wrapped_place(frame)
     evaluation.raised, evaluation.limit = True, FAIL_ON_RECOMPILE
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
     if entries:
         recompiles.keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(message))
-    where = next((scope.stance[1] for scope in mine if scope.stance is not None), None)
+    where = next((scope.stance[1] for scope in watches if scope.stance is not None), None)
     at = Frame(
         frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain_name(frame.f_code.co_name)
     )
@@ -130,7 +130,7 @@ _INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
 
 @observe_late(_INPUTS, claims.CALLS)
 def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note the first call of a function, of which torch keeps the inputs: it is compiled for the second."""
+    """Record the first call of a function under ``eager_then_compile``, whose inputs torch keeps for the compile."""
     inputs = real(frame, *args, **kwargs)
     code = frame.f_code
     if (
@@ -138,12 +138,12 @@ def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         and compiler_stance.current() == compiler_stance.FIRST
         and not _is_foreign(code.co_filename)
     ):
-        mine = scopes.owners(code.co_name)
-        if mine:
-            with observing(mine, claims.CALLS):
+        watches = scopes.owners(code.co_name)
+        if watches:
+            with observing(watches, claims.CALLS):
                 function = frame.f_locals.get("fn") if compiled_objects.is_wrapper(code) else None
                 name = code.co_name if function is None else compiled_objects.described(function).function
-                _note(mine, name, code if function is None else compiled_objects.code_of(function), True)
+                _note(watches, name, code if function is None else compiled_objects.code_of(function), True)
     return inputs
 
 
@@ -156,14 +156,14 @@ def _has_entries(function: Any) -> bool:
     return code is None or bool(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
 
 
-def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure: bool) -> None:
+def _note(watches: tuple[Scope, ...], name: str, code: types.CodeType | None, certain: bool) -> None:
     at = caller()
-    for scope in mine:
+    for scope in watches:
         stance, where = scope.stance or (compiler_stance.current(), None)
-        key = (STANCE, stance, where, name, code, sure)
+        key = (STANCE, stance, where, name, code, certain)
         if key not in scope.uncompiled:
             scope.uncompiled[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
-            scope.uncompiled[key].certain = sure
+            scope.uncompiled[key].certain = certain
         scope.uncompiled[key].times += 1
 
 

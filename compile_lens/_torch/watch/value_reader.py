@@ -1,4 +1,4 @@
-"""Reads values of a program without running any code of it."""
+"""Reader of a program's values that runs none of the program's code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Names = Mapping[str, Any]
 
 
 def read_now(source: str, names: Names, globals: Names) -> str:
-    """Return a value as text; ``""`` if it cannot be read without running code of the program."""
+    """Return the value of an expression as text; ``""`` if reading it would run code of the program."""
     tree = messages.parse_expression(source)
     if tree is None:
         return ""
@@ -33,14 +33,14 @@ def read_now(source: str, names: Names, globals: Names) -> str:
 
 
 class NoValue(enum.Enum):
-    """Stands for a value that was not read."""
+    """Placeholder for a value that was not read."""
 
     MISSING = "its owner can be read, and does not have it"
     UNREAD = "it cannot be read"
 
 
 def value_of(source: str, names: Names, globals: Names) -> Any:
-    """Return a value, or ``NoValue``."""
+    """Return the value of an expression, or ``NoValue``."""
     tree = messages.parse_expression(source)
     try:
         return NoValue.UNREAD if tree is None else _read(tree, names, globals)
@@ -54,15 +54,15 @@ def value_of(source: str, names: Names, globals: Names) -> Any:
 
 
 class _Unreadable(Exception):
-    """Reading it would run code of the program, or it does not exist."""
+    """Raised if a value does not exist or reading it would run code of the program."""
 
 
 _FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("_One", "field"))["field"]))
-"""Descriptors of ``__slots__`` and of named tuples: they look into the object, and run no code of a program."""
+"""Descriptors of ``__slots__`` and named tuples, which run no code of the program."""
 
 
 def _is_instance(value: Any, base: type | tuple[type, ...]) -> bool:
-    """``isinstance`` without querying the value for its class, which may be code of the program."""
+    """Return ``isinstance`` without reading ``__class__``, which may run code of the program."""
     return issubclass(type(value), base)
 
 
@@ -76,16 +76,16 @@ _PLAIN = (
     slice,
     range,
 )
-"""Classes of Python's whose attributes are read without any code of a program."""
+"""Builtin classes whose attributes can be read without running code of the program."""
 
 
 def _read(node: ast.expr, names: Names, globals: Names) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
-        for held in (names, globals):
-            if node.id in held:
-                return held[node.id]
+        for attributes in (names, globals):
+            if node.id in attributes:
+                return attributes[node.id]
         raise _Unreadable
     if isinstance(node, ast.Attribute):
         return _attribute(_read(node.value, names, globals), node.attr)
@@ -119,14 +119,14 @@ def _attribute(owner: Any, name: str) -> Any:
     if _is_instance(owner, type):
         return _attribute_of_class(owner, name)
     try:
-        held = object.__getattribute__(owner, "__dict__")
+        attributes = object.__getattribute__(owner, "__dict__")
     except AttributeError:
-        held = {}
+        attributes = {}
     if name == "__dict__":
-        return held
+        return attributes
     if name == "__class__":
         return type(owner)
-    for inside in (held, *(held.get(part) for part in ("_parameters", "_buffers", "_modules"))):
+    for inside in (attributes, *(attributes.get(part) for part in ("_parameters", "_buffers", "_modules"))):
         if type(inside) is dict and name in inside:
             return inside[name]
     value = _class_attribute(type(owner), name)
@@ -175,14 +175,14 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def _call_unbound(node: ast.Call, names: Names, globals: Names) -> Any:
-    """Evaluate ``dict.keys(d)`` and ``dict.__getitem__(d, key)``, torch's forms for subclasses of Python's own
-    classes."""
+    """Return the value of ``dict.keys(d)`` or ``dict.__getitem__(d, key)``, which torch writes for subclasses of
+    builtins."""
     function = ast.unparse(node.func)
-    given = [_read(argument, names, globals) for argument in node.args]
-    if function == "dict.keys" and len(given) == 1 and _is_instance(given[0], dict):
-        return list(dict.keys(given[0]))
-    if function.endswith(".__getitem__") and len(given) == 2:
-        return _item(given[0], given[1])
+    arguments = [_read(argument, names, globals) for argument in node.args]
+    if function == "dict.keys" and len(arguments) == 1 and _is_instance(arguments[0], dict):
+        return list(dict.keys(arguments[0]))
+    if function.endswith(".__getitem__") and len(arguments) == 2:
+        return _item(arguments[0], arguments[1])
     raise _Unreadable
 
 
@@ -218,7 +218,7 @@ def _arithmetic(op: ast.operator, one: Any, two: Any) -> int:
 
 @without_torch_function
 def _tensor_measure(value: torch.Tensor, what: str, index: list[Any]) -> int:
-    """Return a size, a stride or the number of dimensions of a plain tensor."""
+    """Return a size, stride or the number of dimensions of a plain tensor."""
     known = {"size": value.shape, "stride": value.stride()}.get(what)
     if what == "dim" and not index:
         return int(value.dim())
@@ -229,7 +229,7 @@ def _tensor_measure(value: torch.Tensor, what: str, index: list[Any]) -> int:
 
 @without_torch_function
 def description(value: Any) -> str:
-    """Return a value in a few words; the class of one that is not plain."""
+    """Return a short text for a value: plain values as they are, others by name or class."""
     if value is None or type(value) in (bool, int, float, complex, str, bytes):
         return messages.clip(repr(value))
     if type(value) in (torch.dtype, torch.device, torch.layout, torch.memory_format):
