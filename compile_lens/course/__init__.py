@@ -1,7 +1,7 @@
-"""The course: a question to answer before the code runs, exercises that check themselves, and one's progress.
+"""The course: questions to answer before the code runs, exercises that check themselves, and the student's progress.
 
-What is right is never a text to compare with: an answer is held against facts of a fresh capture, so that every
-program that does what was asked passes. Nothing leaves the machine; progress is in a file beside the notebook.
+An answer is checked against facts of a fresh capture, never against a text, so that every program that meets the
+requirements passes. Nothing leaves the machine; progress is in a file next to the notebook.
 """
 
 from .certificate import certificate as certificate

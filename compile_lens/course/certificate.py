@@ -1,4 +1,4 @@
-"""The certificate: progress as a page that names the lessons done, and says what it proves."""
+"""The certificate: progress as a page that lists the lessons done and states what it proves."""
 
 from __future__ import annotations
 
@@ -15,33 +15,42 @@ FORMS = {".html": "one page, for a browser", ".md": "Markdown", ".txt": "the tex
 
 
 def certificate(path: str | Path, name: str = "") -> Path:
-    """Write a page that names the lessons done, by the file of ``progress()``, and return its path.
+    """Write a page that lists the lessons done, from the file of ``progress()``, and return its path.
 
-    A lesson is done when each of its exercises was right once. The page says that nobody watched: it is a summary of a
-    file that its owner can edit. The ending of ``path`` chooses the form: .html .md .txt.
+    A lesson is done if each of its exercises was right once. The page states that nobody supervised: it summarizes a
+    file that its owner can edit. The suffix of ``path`` selects the form: .html .md .txt.
 
     Args:
-        path: where it is written.
-        name: whose it is; the page has a name only if one is given.
+        path: the file to write.
+        name: the student's name, shown only if given.
 
     Raises:
-        UsageError: another ending, an unwritable place, or a broken file of progress.
+        UsageError: for another suffix, an unwritable path, or a broken progress file.
     """
     return save(path, FORMS, lambda: document(progress(), name, datetime.date.today()))
 
 
-def document(kept: Progress, name: str, day: datetime.date) -> Document:
+def document(progress_so_far: Progress, name: str, day: datetime.date) -> Document:
     """Return the certificate as a Document."""
     lessons: dict[str, list[str]] = {}
     for key in EXERCISES:
         lessons.setdefault(key.partition(".")[0], []).append(key)
-    done = [lesson for lesson, keys in lessons.items() if all(map(kept.solved, keys))]
-    begun = [
-        lesson for lesson, keys in lessons.items() if lesson not in done and any(map(kept.attempts, keys))
+    done = [lesson for lesson, keys in lessons.items() if all(map(progress_so_far.solved, keys))]
+    started = [
+        lesson
+        for lesson, keys in lessons.items()
+        if lesson not in done and any(map(progress_so_far.attempts, keys))
     ]
     tables = [
-        Finding(key, message(key), "", sections=(_table(kept, lessons, chosen),), few=len(chosen), open=True)
-        for key, chosen in (("lessons done", done), ("lessons begun", begun))
+        Finding(
+            key,
+            message(key),
+            "",
+            sections=(_table(progress_so_far, lessons, chosen),),
+            few=len(chosen),
+            open=True,
+        )
+        for key, chosen in (("lessons done", done), ("lessons begun", started))
         if chosen
     ]
     return Document(
@@ -56,15 +65,24 @@ def document(kept: Progress, name: str, day: datetime.date) -> Document:
     )
 
 
-def _table(kept: Progress, lessons: dict[str, list[str]], chosen: list[str]) -> Table:
+def _table(progress_so_far: Progress, lessons: dict[str, list[str]], chosen: list[str]) -> Table:
     head = tuple(
         map(message, ("column lesson", "column right", "column exercises", "column tries", "column hints"))
     )
-    rows = tuple(Row((message(f"title {lesson}"), *_figures(kept, lessons[lesson]))) for lesson in chosen)
+    rows = tuple(
+        Row((message(f"title {lesson}"), *_figures(progress_so_far, lessons[lesson]))) for lesson in chosen
+    )
     return Table("", head, (TEXT, NUMBER, NUMBER, NUMBER, NUMBER), rows)
 
 
-def _figures(kept: Progress, keys: list[str]) -> tuple[Quantity, ...]:
-    hints = (min(kept.exercises.get(key, {}).get("hints", 0), len(EXERCISES[key].hints)) for key in keys)
-    figures = (sum(map(kept.solved, keys)), len(keys), sum(map(kept.attempts, keys)), sum(hints))
+def _figures(progress_so_far: Progress, keys: list[str]) -> tuple[Quantity, ...]:
+    hints = (
+        min(progress_so_far.exercises.get(key, {}).get("hints", 0), len(EXERCISES[key].hints)) for key in keys
+    )
+    figures = (
+        sum(map(progress_so_far.solved, keys)),
+        len(keys),
+        sum(map(progress_so_far.attempts, keys)),
+        sum(hints),
+    )
     return tuple(map(Quantity, figures))

@@ -1,4 +1,4 @@
-"""Answers that are kept before the reveal; checks of a student's function against a fresh capture; hints, solutions."""
+"""Predictions stored before the reveal; checks of a student's function against a fresh capture; hints, solutions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..views.story.model import text
 from ..views.words.characters import flat
 from . import state, wording
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question
-from .facts import FACTS, Number, absent, not_observed, said
+from .facts import FACTS, Number, absent, not_observed, value_text
 from .lessons import exercise, question
 from .reference import captured, differs, plain_error, rewritten
 from .wording import Shown, message, slips
 
-_HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
+_OPERATORS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
-LONGEST = 200
-"""Characters of an error's message: the first line of it, as far as that."""
+MAX_CHARACTERS = 200
+"""Most characters of the first line of an error message."""
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Shown):
-    """Result of ``check``: ``right``, and the reasons why not, a sentence each. ``bool`` of it is ``right``."""
+    """Result of ``check``: ``right``, which is also its ``bool``, and a sentence for each reason why not."""
 
     key: str
     right: bool
@@ -46,10 +46,10 @@ class Verdict(Shown):
 
 
 def check(key: str | float, made: Any = None) -> Verdict:
-    """Capture what was made for an exercise, and say what of it is not as asked; never the answer.
+    """Capture a solution of an exercise, and return the requirements that it does not meet, never the answer.
 
-    ``made`` is a function. The attempt is kept in the file of ``progress()``; an empty one is none. Raises
-    ``UsageError`` for an exercise that there is not.
+    ``made`` is a function. The attempt is stored in the file of ``progress()``; an empty function is no attempt. Raise
+    ``UsageError`` for an unknown exercise.
     """
     wanted = exercise(key)
     key = wanted.key
@@ -60,7 +60,7 @@ def check(key: str | float, made: Any = None) -> Verdict:
 
 
 def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the function is an attempt at all, and the requirements that it does not meet."""
+    """Return whether the function counts as an attempt, and the requirements that it does not meet."""
     if made is None or made is ...:
         return False, (message("empty"),)
     if isinstance(made, Capture) or not callable(made):
@@ -70,15 +70,15 @@ def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     if wanted.program is not None:
         try:
             made = rewritten(made, wanted.program, wanted.inputs)
-        except Exception as error:  # the student's own, or that there is nothing to call
-            takes = _takes(made, wanted)
-            why = _first(error) if takes else message("inputs", count=len(wanted.inputs))
+        except Exception as error:  # raised by the student's code, or because its result is not callable
+            takes = _accepts_inputs(made, wanted)
+            why = _first_line(error) if takes else message("inputs", count=len(wanted.inputs))
             return True, (message("failed", why=why),)
     try:
         capture = captured(made, wanted.calls, wanted.target)
     except (UsageError, CaptureError) as error:
         return True, (message("failed", why=_why(error, made, wanted)),)
-    if not capture.compilations:  # there was work, if Dynamo left it to Python
+    if not capture.compilations:  # it is an attempt if Dynamo skipped code
         why = message("nothing", why=_nothing(capture, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(capture))
         return left, (why, *(_slips(capture, wanted)[:1] if left else ()))
@@ -89,8 +89,8 @@ def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     return True, (*wrong, *(_unmet(capture, need) for need in unmet), *mistaken[:1])
 
 
-def _takes(made: Any, wanted: Exercise) -> bool:
-    """Return True if it can be called with as many inputs as the exercise has."""
+def _accepts_inputs(made: Any, wanted: Exercise) -> bool:
+    """Return True if the function can be called with the inputs of the exercise."""
     try:
         inspect.signature(made).bind(*wanted.inputs)
     except (TypeError, ValueError):
@@ -99,7 +99,7 @@ def _takes(made: Any, wanted: Exercise) -> bool:
 
 
 def _uses(capture: Capture) -> bool:
-    """Return True if a graph has an input: Dynamo removes unused ones. Without a graph, Python may use it."""
+    """Return True if a graph has an input, since Dynamo removes unused ones. Without a graph, Python may use them."""
     graphs = [graph for c in capture.compilations if (graph := c.graphs.get("dynamo"))]
     return not graphs or any(node.op == "placeholder" for graph in graphs for node in graph.nodes)
 
@@ -113,7 +113,7 @@ def _slips(capture: Capture, wanted: Exercise) -> list[str]:
 
 
 def _nothing(capture: Capture, wanted: Exercise) -> str:
-    if wanted.again:  # what the capture says is of the loop around the calls
+    if wanted.again:  # the capture's report is about the loop around the calls
         return message("no operator")
     if not capture.breaks and not capture.skipped and str(capture.nothing_compiled).startswith(_NO_OPERATION):
         return message("no work")
@@ -126,69 +126,69 @@ _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
 
 def _holds(capture: Capture, need: Need) -> bool:
     value = None if not_observed(need.fact, capture) else FACTS[need.fact].of(capture)
-    return isinstance(value, int) and bool(_HOLDS[need.relation](value, need.value))
+    return isinstance(value, int) and bool(_OPERATORS[need.relation](value, need.value))
 
 
 def _unmet(capture: Capture, need: Need) -> str:
     value = None if not_observed(need.fact, capture) else FACTS[need.fact].of(capture)
-    has = said(need.fact, value)
+    has = value_text(need.fact, value)
     return message("unmet", has=has, relation=message(need.relation), value=need.value)
 
 
 def _why(error: UsageError | CaptureError, made: Any, wanted: Exercise) -> str:
-    """Return why a function could not be captured: its own error, a wrong number of inputs, or a tensor made on another
-    device than the rest."""
-    if not _takes(made, wanted):
+    """Return why a function could not be captured: its own error, a wrong number of inputs, or a tensor created on
+    another device than the others."""
+    if not _accepts_inputs(made, wanted):
         return message("inputs", count=len(wanted.inputs))
     if isinstance(error, UsageError):
         return f"{flat(str(error)).partition('. ')[0]}."
     plain = plain_error(made, wanted.calls)
     cause = plain or error.__cause__ or error
     model = models.resolve(wanted.target) if wanted.target else None
-    if plain is None and model is not None and model.device != "cpu" and _APART.search(str(cause)):
+    if plain is None and model is not None and model.device != "cpu" and _DEVICE_MISMATCH.search(str(cause)):
         return message("device", device=model.title)
-    return _first(cause)
+    return _first_line(cause)
 
 
-_APART = re.compile(r"device mismatch|two devices|different devices|same device", re.I)
-"""PyTorch's words for tensors of one operator on several devices."""
+_DEVICE_MISMATCH = re.compile(r"device mismatch|two devices|different devices|same device", re.I)
+"""PyTorch's phrases for operands of one operator on several devices."""
 
 
-def _first(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     line = flat(str(error).strip().partition("\n")[0])
-    return f"{type(error).__name__}: {line[:LONGEST]}" if line else type(error).__name__
+    return f"{type(error).__name__}: {line[:MAX_CHARACTERS]}" if line else type(error).__name__
 
 
-_IDLE = frozenset(
+_IGNORED_OPCODES = frozenset(
     "RESUME NOP CACHE POP_TOP PUSH_NULL PRECALL CALL CALL_FUNCTION NOT_TAKEN RETURN_VALUE".split()
 )
-_RAISES = frozenset("LOAD_GLOBAL LOAD_COMMON_CONSTANT LOAD_CONST RAISE_VARARGS".split())
+_RAISING_OPCODES = frozenset("LOAD_GLOBAL LOAD_COMMON_CONSTANT LOAD_CONST RAISE_VARARGS".split())
 
 
 def untouched(made: Any) -> bool:
-    """Return True if the body is no more than ``pass``, ``...``, a docstring, ``return None`` or ``raise
+    """Return True if the body is only ``pass``, ``...``, a docstring, ``return None`` or ``raise
     NotImplementedError``."""
     function = inspect.unwrap(getattr(made, "forward", made))
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
         return False
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _IDLE]
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED_OPCODES]
     if all(step.opname in ("LOAD_CONST", "RETURN_CONST") for step in steps):
         return all(step.argval is None or step.argval is ... for step in steps)
     names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_COMMON_CONSTANT")}
     raised = {name if isinstance(name, str) else getattr(name, "__name__", "") for name in names}
-    return raised == {"NotImplementedError"} and all(step.opname in _RAISES for step in steps)
+    return raised == {"NotImplementedError"} and all(step.opname in _RAISING_OPCODES for step in steps)
 
 
 class Words(Shown, str):
-    """Text that a notebook shows as it is."""
+    """Text that a notebook shows without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def hint(key: str | float) -> Words:
-    """The next hint to an exercise; after the last one, the last one again."""
+    """Return the next hint for an exercise; after the last one, the last one again."""
     wanted = exercise(key)
     key, hints = wanted.key, wording.hints(wanted)
     number = min(state.hinted(key), len(hints))
@@ -208,8 +208,8 @@ def solution(key: str | float) -> Words:
 
 @dataclass(frozen=True, repr=False)
 class Prediction(Shown):
-    """An answer that was given blind, or ``()`` where there is none yet; ``reveal(capture)`` shows it beside the
-    truth."""
+    """A prediction made before running the code, ``()`` if there is none yet; ``reveal(capture)`` compares it with the
+    facts."""
 
     asked: Question
     answer: tuple[int, ...]
@@ -224,14 +224,18 @@ class Prediction(Shown):
         return message("predicted", question=wording.question_text(self.asked), said=answer)
 
     def reveal(self, capture: Capture) -> Reveal:
-        """The answer beside what this capture says. Raises ``UsageError`` for a capture that has no answer."""
+        """Return the prediction compared with the capture; raise ``UsageError`` if the capture has no answer."""
         facts = [fact for _, fact in self.asked.parts]
         values = [FACTS[fact].of(capture) for fact in facts]
-        unknown = (said(fact, v) for fact, v in zip(facts, values) if v is None or isinstance(v, AtLeast))
+        unknown = (
+            value_text(fact, v) for fact, v in zip(facts, values) if v is None or isinstance(v, AtLeast)
+        )
         reasons = (*_other_target(capture, self.asked), *(absent(fact, capture) for fact in facts), *unknown)
         if reason := next(filter(None, reasons), ""):
             raise UsageError(message("no answer", key=self.asked.key, why=reason))
-        return Reveal(self, tuple(said(fact, value) for fact, value in zip(facts, values)), tuple(values))
+        return Reveal(
+            self, tuple(value_text(fact, value) for fact, value in zip(facts, values)), tuple(values)
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -244,7 +248,7 @@ class Reveal(Shown):
 
     @property
     def right(self) -> tuple[bool, ...]:
-        """True for each number of the answer that is the capture's; ``()`` where there is no answer."""
+        """True for each number of the prediction that equals the capture's; ``()`` without a prediction."""
         return tuple(a == value for a, value in zip(self.prediction.answer, self.values))
 
     def __repr__(self) -> str:
@@ -258,7 +262,7 @@ class Reveal(Shown):
 
 
 def _other_target(capture: Capture, asked: Question) -> list[str]:
-    """Return what is wrong where a question is about a device, and the capture is not of its code."""
+    """Return the error if a question is about a device and the capture has code for another one; ``[]`` if not."""
     environment = capture.environment
     model = models.resolve(asked.target) if asked.target else None
     if model is None or (model.device == "cpu" and environment.isa == model.arch):
@@ -273,11 +277,11 @@ def _names(asked: Question) -> str:
 
 
 def predict(key: str, *answer: int | None) -> Prediction:
-    """Keep the answer to a question of a lesson, before the code runs.
+    """Store the answer to a question of a lesson before the code runs, and return it as a ``Prediction``.
 
-    Gives a ``Prediction``, whose ``reveal(capture)`` shows both. Where no answer is given, it is the one that was kept.
-    A part that is ``None`` is not guessed yet, as in a lesson that nobody has filled in: nothing is kept then. Raises
-    ``UsageError`` for a question that there is not, or an answer of another form.
+    The ``Prediction``'s ``reveal(capture)`` compares it with the facts. Without an answer, the stored one is returned.
+    A part that is ``None`` is not guessed yet, as in an unedited lesson: nothing is stored then. Raise ``UsageError``
+    for an unknown question, or an answer of another form.
     """
     wanted = question(key)
     key = wanted.key

@@ -107,7 +107,7 @@ FACTS: dict[str, str] = {
     "breaks": "处图中断",
     "skipped": "处以 eager 方式运行的部分",
 }
-"""The measure word and the noun of each fact, as they stand after a number."""
+"""Measure word and noun of each fact, as used after a number."""
 
 MESSAGES: dict[str, str] = {
     "right": "{key}：对。你的函数的捕获显示了题目要求的一切。",
@@ -271,7 +271,7 @@ SCENES: dict[str, str] = {
     "launched one by one": "16 次小的矩阵乘法和正弦，一个一个地启动",
     "one CUDA graph": "16 次小的矩阵乘法和正弦，作为一个 CUDA Graph 启动",
 }
-"""The headings of what was recorded on a device."""
+"""Headings of the scenes recorded on a device."""
 
 SCENE_PARTS: dict[str, str] = {
     "product": "乘法",

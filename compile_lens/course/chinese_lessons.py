@@ -1,17 +1,17 @@
-"""Slips and hints of the exercises in Chinese, by the key of the exercise, in the order of the lessons."""
+"""Slips and hints of the exercises in Chinese, by the key of the exercise, in lesson order."""
 
 from __future__ import annotations
 
 from . import chinese_practice
-from .chinese_practice import VALUE_NEEDED as _ASKED
-from .chinese_practice import Told
+from .chinese_practice import VALUE_NEEDED as _VALUE_NEEDED
+from .chinese_practice import ExerciseTexts
 
-_PARTED = "图中断把函数切开，每段单独编译：题目说的是同一个图。"
+_GRAPH_BREAK = "图中断把函数切开，每段单独编译：题目说的是同一个图。"
 _NOTHING_DERIVED = "没有真正在计算的反向：没有什么以可导的方式取决于 x。"
 _REPEATED = "它的反向什么也不算：一个数的梯度传给许多个数，只是重复了许多遍。"
 _NO_TRITON = "库调用不是 Triton 内核。"
 
-EXERCISES: dict[str, Told] = {
+EXERCISES: dict[str, ExerciseTexts] = {
     "0.1": (
         (
             "这里的每一步，编译器都知道公式，自己写了内核。",
@@ -83,14 +83,14 @@ EXERCISES: dict[str, Told] = {
         ),
     ),
     "2.2": (
-        (_ASKED,),
+        (_VALUE_NEEDED,),
         (
             "`if` 需要 Python 里的一个数。什么能逐元素地在两个张量之间选择？",
             "两条路都算出来，让 torch.where 来选。",
         ),
     ),
     "2.3": (
-        (_ASKED,),
+        (_VALUE_NEEDED,),
         (
             ".item() 给出的东西，有什么是张量本身给不了的？",
             "只有一个元素的张量，乘起来和一个数一样好用。",
@@ -98,7 +98,7 @@ EXERCISES: dict[str, Told] = {
     ),
     "3.1": (
         (
-            _PARTED,
+            _GRAPH_BREAK,
             "同一份代码用在了几种大小上：里面用符号代表大小。函数里有什么会非要知道那个数不可？",
         ),
         (
@@ -107,7 +107,7 @@ EXERCISES: dict[str, Told] = {
         ),
     ),
     "3.2": (
-        (_PARTED, "图里算子的个数仍然取决于大小，所以每种大小都要有自己的图。"),
+        (_GRAPH_BREAK, "图里算子的个数仍然取决于大小，所以每种大小都要有自己的图。"),
         (
             "这些步骤加起来是什么？",
             "大小可以出现在算术里：Dynamo 会写下它的符号。",
@@ -115,7 +115,7 @@ EXERCISES: dict[str, Told] = {
     ),
     "3.3": (
         (
-            _PARTED,
+            _GRAPH_BREAK,
             "每种大小都有了自己的代码：没有哪份代码服务于两种大小。",
             "首个大小之后，一份代码服务了其余所有大小。怎样让 Dynamo 把其余的区分开，又不问确切的数？",
         ),
@@ -399,7 +399,7 @@ EXERCISES: dict[str, Told] = {
         ),
     ),
     "13.1": (
-        (_ASKED,),
+        (_VALUE_NEEDED,),
         (
             "`if` 需要在 Python 里知道长度。什么也不必做的时候，张量能不能乘以 1？",
             "因子是 1.5 / x.norm()，但从不超过 1：有一个算子给张量设上限。",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-Told = tuple[tuple[str, ...], tuple[str, ...]]
+ExerciseTexts = tuple[tuple[str, ...], tuple[str, ...]]
 """Sentences for mistakes, and hints, of one exercise."""
 
 VALUE_NEEDED = "函数运行时，Python 仍然要知道一个值。把值留在张量里，用张量的算子来说该怎么处理它。"
-"""A graph break where Python asks a tensor for its value."""
+"""Slip: a graph break because Python reads the value of a tensor."""
 
-EXERCISES: dict[str, Told] = {
+EXERCISES: dict[str, ExerciseTexts] = {
     "12.4": (
         (
             VALUE_NEEDED,
@@ -105,4 +105,4 @@ EXERCISES: dict[str, Told] = {
         ),
     ),
 }
-"""By the key of the exercise, in the order of the lessons."""
+"""Texts by the key of the exercise, in lesson order."""

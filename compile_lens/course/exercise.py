@@ -1,5 +1,5 @@
-"""Parts of questions and exercises: plain data, and a program where a question is about one; and those that several
-lessons share."""
+"""Parts of questions and exercises: plain data, with a program if an exercise rewrites one; and parts shared by several
+lessons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_LEAST, AT_MOST, EXACTLY = "at least", "at most", "exactly"
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor of random numbers between 0 and 1 that a function is called with."""
+    """An input tensor of random numbers between 0 and 1."""
 
     shape: tuple[int, ...]
     grad: bool = False
@@ -31,7 +31,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Slip:
-    """A mistake that many make: what a capture shows then, and what to say to it. It never says the answer."""
+    """A common mistake: the facts that show it in a capture, and the reply, which never gives the answer."""
 
     when: tuple[Need, ...]
     says: str
@@ -39,21 +39,21 @@ class Slip:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: a program to write. It is right where every need is met by a capture of it.
+    """One exercise: a program to write. It is right if its capture meets every need.
 
     Attributes:
         key: lesson and number, ``"1.2"``.
         task: what to do.
-        inputs: what the function is called with.
-        needs: what is to be so of its capture.
-        slips: common mistakes, the first that fits is told.
-        hints: from a nudge to nearly there.
-        solution: one program that is right, as text; there are others.
-        same_as: what it is to compute, if that is asked: its results are compared with those of this function.
-        target: the device that its code is captured for, ``""`` for the one that is there.
-        again: inputs of further calls, where the exercise is about several: one capture sees all of them.
-        program: what the function is to rewrite, where it is part of a backend: it is given the graph module that
-            Dynamo makes of ``program``, and returns what is to be called instead, which is captured.
+        inputs: the inputs of the function.
+        needs: requirements on its capture.
+        slips: common mistakes; the first that matches is reported.
+        hints: from a nudge to nearly the answer.
+        solution: one correct program, as text; there are others.
+        same_as: reference function whose results it must compute, if required.
+        target: the device of the captured code, ``""`` for the present one.
+        again: inputs of further calls, if the exercise is about several: one capture covers all of them.
+        program: the program to rewrite, if the function is part of a backend: it receives the graph module that Dynamo
+            makes of ``program``, and returns a callable to use instead, which is captured.
     """
 
     key: str
@@ -81,8 +81,8 @@ class Question:
     Attributes:
         key: lesson and name, ``"1.kernels"``.
         text: the question.
-        parts: what each number of the answer is, as ``(name, fact)``.
-        target: the device that it is about, ``""`` for any.
+        parts: the name and the fact of each number of the answer.
+        target: the device in question, ``""`` for any.
     """
 
     key: str
@@ -92,26 +92,26 @@ class Question:
 
 
 UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
-"""All of it is compiled, in one piece."""
+"""Needs: everything is compiled, without a graph break."""
 
 OWN = (Need("library_calls", EXACTLY, 0), *UNBROKEN)
-"""All of it is the compiler's own code."""
+"""Needs: everything is the compiler's own code."""
 
 MATRIX = (Input((64, 64)),)
 """One square matrix."""
 
 TRAINED = (Input((64, 64), grad=True),)
-"""One square matrix that a gradient is wanted of."""
+"""One square matrix that requires a gradient."""
 
 REPEATED = Slip(
     (Need("backward_ops", EXACTLY, 0), Need("repeated", AT_LEAST, 1)),
     "Its backward computes nothing: the gradient of one number is passed on to many, and only repeated for them.",
 )
-"""The backward of a sum, and no more."""
+"""Slip: the backward only expands the gradient of a sum."""
 
 VALUE_NEEDED = Slip(
     (Need("breaks", AT_LEAST, 1),),
     "Python still needs to know a value while the function runs. Leave the value in a tensor, and say with operators "
     "on tensors what is to become of it.",
 )
-"""A graph break where Python asks a tensor for its value."""
+"""Slip: a graph break because Python reads the value of a tensor."""

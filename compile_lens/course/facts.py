@@ -1,4 +1,4 @@
-"""Facts of a capture that exercises and questions ask about, by name: each a number, or why it is none."""
+"""Facts of a capture for exercises and questions, by name: each a number, or the reason why it is not known."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Number = int | Figure | AtLeast | None
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of a capture: how it is computed, its noun for one and for many, and the stages that it is read from
-    (``"*.code"``: of each phase)."""
+    """A number of a capture: its function, its noun in singular and plural, and the stages from which it is read
+    (``"*.code"``: that of each phase)."""
 
     of: Callable[[Capture], Number]
     one: str
@@ -48,7 +48,7 @@ def _saved(capture: Capture) -> Number:
 
 
 def _partitions(of: Callable[[Partition], int | None]) -> Callable[[Capture], Number]:
-    """A number of each partition, added up; not known where one of them is not."""
+    """Return a fact that sums a number over partitions; None if any is unknown."""
 
     def number(capture: Capture) -> Number:
         counts = [
@@ -71,7 +71,7 @@ def _patterns(capture: Capture) -> Number:
 
 
 def _step(capture: Capture) -> Number:
-    """Return how many numbers the widest block of the C++ kernels takes at a time; unknown where there is no loop."""
+    """Return the numbers per step of the widest block in the C++ kernels; None without a loop."""
     widths = [block.width for block in _cpp_blocks(capture) if block.width is not None]
     return max(widths, default=None)
 
@@ -90,7 +90,7 @@ def _sines(capture: Capture) -> Number:
 
 
 def _intermediate(capture: Capture) -> Number:
-    """Return the size of the largest intermediate buffer in elements of 4 bytes; unknown where a size is unknown."""
+    """Return the size of the largest intermediate buffer in elements of 4 bytes; None if a size is unknown."""
     if any(not {*c.code} <= {m.phase for m in c.memory} for c in capture.compilations):
         return None
     memory = (m for c in capture.compilations for m in c.memory)
@@ -128,35 +128,34 @@ def _library_calls_of(*functions: str) -> Callable[[Capture], Number]:
     return of
 
 
-_adding = _library_calls_of("addmm", "baddbmm")
-"""Calls of a product and a sum in one: Inductor makes ``x @ y + z`` one of them."""
+_adding_calls = _library_calls_of("addmm", "baddbmm")
+"""Library calls that multiply and add: Inductor turns ``x @ y + z`` into one."""
 
 _det_calls = _library_calls_of("_linalg_det")
 
 
 def _repeated(capture: Capture) -> Number:
-    """Return how often a backward expands the gradient of one number to many, as that of a sum does."""
+    """Return how often a backward expands the gradient of one number to many, as for a sum."""
     backward = (graph for c in capture.compilations if (graph := c.graphs.get("backward")))
     return sum(node.target.startswith("aten.expand.") for graph in backward for node in graph.nodes)
 
 
 def _not_modelled(capture: Capture) -> Number:
-    """Kernels of which the roofline has no verdict, because their arithmetic is not known."""
+    """Return the number of kernels without a roofline verdict because their arithmetic is not known."""
     return sum(bound.kernel.flops is None for bound in capture.roofline().bounds)
 
 
 def _short_products(capture: Capture) -> Number:
-    """Products of numbers of 16 bits or fewer that memory bounds."""
+    """Return the number of memory-bound kernels with products of numbers of 16 bits or fewer."""
     bounds = (bound for bound in capture.roofline().bounds if bound.bound == MEMORY and bound.kernel.products)
-    return sum(bound.kernel.dtype.startswith(_SHORT) for bound in bounds)
+    return sum(bound.kernel.dtype.startswith(_SHORT_TYPES) for bound in bounds)
 
 
-_SHORT = ("float16", "bfloat16", "float8", "int8", "uint8")
+_SHORT_TYPES = ("float16", "bfloat16", "float8", "int8", "uint8")
 
 
 def _tensors(dtype: str) -> Callable[[Capture], Number]:
-    """Return a fact that counts the tensors of a type that the operators of ATen's graphs return, by the beginning of
-    its name."""
+    """Return a fact that counts results of operators in ATen graphs whose type begins with ``dtype``."""
 
     def of(capture: Capture) -> Number:
         graphs = (
@@ -174,7 +173,7 @@ def _roundings(capture: Capture) -> Number:
 
 
 _ROUNDING = re.compile(r"\bconvert<at::BFloat16,|\bstatic_cast<at::BFloat16>\(tmp")
-"""A register, or a number, that becomes bfloat16."""
+"""Conversion of a register or a number to bfloat16."""
 
 
 def _graph_parts(recorded: bool) -> Callable[[Capture], Number]:
@@ -218,7 +217,7 @@ _STAGES = {
     "bytes_before": ("*",),
     "bytes_after": ("*.groups",),
 }
-"""The stages from which the columns of the ledger are read."""
+"""Stages from which the columns of the ledger are read."""
 
 FACTS: dict[str, Fact] = {
     **{name: Fact(_column(name), *_NOUNS[name], _STAGES.get(name, ())) for name in ROW_FIGURES},
@@ -310,7 +309,7 @@ FACTS: dict[str, Fact] = {
     ),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
     "det_calls": Fact(_det_calls, "call of the library's det", "calls of the library's det", _CODE),
-    "adding_calls": Fact(_adding, "library call that also adds", "library calls that also add", _CODE),
+    "adding_calls": Fact(_adding_calls, "library call that also adds", "library calls that also add", _CODE),
     "repeated": Fact(
         _repeated, "gradient repeated in the backward", "gradients repeated in the backward", ("backward",)
     ),
@@ -356,11 +355,11 @@ FACTS: dict[str, Fact] = {
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part that runs eagerly", "parts that run eagerly"),
 }
-"""Every fact by its name."""
+"""All facts by name."""
 
 
 def not_observed(name: str, capture: Capture) -> str:
-    """Return why a fact is not known of a capture: a stage that it is read from was not seen; ``""`` if all were."""
+    """Return why a fact is not known for a capture: one of its stages was not observed; ``""`` if all were."""
     wanted = {
         stage.replace("*", phase)
         for stage in FACTS[name].stages
@@ -386,10 +385,10 @@ def absent(name: str, capture: Capture) -> str:
 
 
 _OF_CPP = ("step", "tails", "sines", "roundings")
-"""Facts that are read from kernels in C++."""
+"""Facts that are read from C++ kernels."""
 
 
-def said(name: str, value: Number) -> str:
+def value_text(name: str, value: Number) -> str:
     """Return the value of a fact with its noun."""
     one = many = _in_chinese(name)
     if not many:
@@ -402,7 +401,7 @@ def said(name: str, value: Number) -> str:
 
 
 MEASURES = "个次对处 "
-"""Measure words of Chinese, which stand between a number and its noun alone."""
+"""Chinese measure words, which are only used between a number and its noun."""
 
 
 def _in_chinese(name: str) -> str:

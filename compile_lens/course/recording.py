@@ -1,7 +1,7 @@
-"""Recordings of a device: scenes recorded once on an NVIDIA GPU, for machines that have none.
+"""Recordings of a device: scenes recorded once on an NVIDIA GPU, for machines without one.
 
-The file beside this one is what ``tutorials/record_device.py`` wrote there. To open it runs no code, and every view
-of it says that it was recorded, and on what.
+``tutorials/record_device.py`` wrote the file next to this one there. Opening it runs no code, and every view of it
+states that it was recorded, and on which device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = 1
 _COLUMNS = 64
 """Columns of a lane in a terminal."""
 
-_LINE = 96
+_MESSAGE_COLUMNS = 96
 """Columns of a message."""
 
 
@@ -35,9 +35,9 @@ _LINE = 96
 class Event:
     """A span of a scene, in seconds from its start.
 
-    ``what`` is ``"part"`` (an annotated part of the program), ``"ask"`` (Python puts work into a queue), ``"wait"``
-    (Python waits for the device), ``"work"`` (a kernel, or memory that is filled) or ``"copy"``. ``stream`` is the
-    device's queue, counted from 1, for work and copies; ``part`` the part in which Python asked for it.
+    ``what`` is ``"part"`` (an annotated part of the program), ``"ask"`` (Python submits work to a queue), ``"wait"``
+    (Python waits for the device), ``"work"`` (a kernel or a memset) or ``"copy"``. ``stream`` is the device's queue,
+    counted from 1, for work and copies; ``part`` the part in which Python submitted it.
     """
 
     what: str
@@ -67,7 +67,7 @@ class Made:
 
 
 class _Figure:
-    """Figure of one scene or of two, as a notebook shows it."""
+    """Figure of one or more scenes for a notebook."""
 
     @property
     def scenes(self) -> tuple[Recorded, ...]:
@@ -75,7 +75,7 @@ class _Figure:
 
     @property
     def svg(self) -> str:
-        """The drawing as an SVG document: Python's lanes, and below them the device's streams."""
+        """The drawing as an SVG document: Python's lanes above the device's streams."""
         charts = [scene._chart() for scene in self.scenes]
         about = " ".join(f"{wording.scene(s.name)}: {' '.join(s._sentences())}" for s in self.scenes)
         return to_svg(charts, about=about, stamp=self.scenes[0].origin)
@@ -91,13 +91,13 @@ class _Figure:
 
 @dataclass(frozen=True, repr=False)
 class Recorded(_Figure):
-    """One scene of the recording: what a clock read, and what was seen in one run under the profiler.
+    """One scene of the recording: clock readings, and the events of one run under the profiler.
 
     Attributes:
-        name: the scene's.
-        made: of what it is the recording.
-        readings: what a clock read without a profiler, in seconds, for each part that was timed.
-        events: the one run under the profiler, which makes Python slower, not the device.
+        name: name of the scene.
+        made: origin of the recording.
+        readings: clock readings without a profiler, in seconds, for each timed part.
+        events: events of one run under the profiler, which slows Python down, not the device.
     """
 
     name: str
@@ -110,9 +110,9 @@ class Recorded(_Figure):
         return (self,)
 
     def beside(self, *others: str | Recorded | Beside) -> Beside:
-        """This scene and others, by their names or as such, drawn on one scale of time.
+        """Return this scene and others, given by name or as scenes, drawn on one time scale.
 
-        Raises ``UsageError`` for a name that there is not, and where no other is given.
+        Raise ``UsageError`` for an unknown name, or without another scene.
         """
         if not others:
             raise UsageError(wording.message("beside what"))
@@ -121,14 +121,14 @@ class Recorded(_Figure):
 
     @property
     def origin(self) -> str:
-        """The sentence that every view ends with: recorded, on what, by what, and not measured here."""
+        """Last sentence of every view: the device and script of the recording, and that it was not measured here."""
         facts = vars(self.made) | {"script": self.made.command.split()[1]}
         return wording.message("recorded with driver" if self.made.driver else "recorded", **facts)
 
     def quartiles(self, part: str) -> tuple[float, float, float]:
-        """The lower quartile, the median and the upper quartile of what a clock read, in seconds.
+        """Return the lower quartile, the median and the upper quartile of a part's clock readings, in seconds.
 
-        Raises ``UsageError`` for a part that was not timed.
+        Raise ``UsageError`` for a part that was not timed.
         """
         if part not in self.readings:
             raise UsageError(
@@ -138,7 +138,7 @@ class Recorded(_Figure):
         return low, middle, high
 
     def median(self, part: str) -> float:
-        """The median of what a clock read, in seconds; ``UsageError`` for a part that was not timed."""
+        """Return the median of a part's clock readings in seconds; raise ``UsageError`` if it was not timed."""
         return self.quartiles(part)[1]
 
     @property
@@ -147,7 +147,7 @@ class Recorded(_Figure):
         return max((event.end for event in self.events), default=0.0)
 
     def of(self, what: str, stream: int = 0) -> tuple[Event, ...]:
-        """The events of one kind, of one stream or of all."""
+        """Return the events of one kind, in one stream or all (0)."""
         return tuple(e for e in self.events if e.what == what and stream in (0, e.stream))
 
     @property
@@ -162,12 +162,12 @@ class Recorded(_Figure):
 
     @property
     def working(self) -> float:
-        """Time that the device was busy, in seconds: each moment counted once, in one stream or in several."""
+        """Time that the device was busy in any stream, in seconds."""
         return _length(self._on_device())
 
     @property
     def busy(self) -> float:
-        """The share of the time from the device's first work to its last in which it worked, 0 to 1."""
+        """Share of busy time between the device's first and last work, from 0 to 1."""
         work = self._on_device()
         lasted = max(e.end for e in work) - min(e.start for e in work)
         return self.working / lasted
@@ -175,7 +175,7 @@ class Recorded(_Figure):
     @property
     def overlap(self) -> float:
         """Time that at least two streams of the device were busy at once, in seconds."""
-        each = [_joined(self._on_device(stream)) for stream in range(1, self.streams + 1)]
+        each = [_merged_spans(self._on_device(stream)) for stream in range(1, self.streams + 1)]
         edges = sorted((t, step) for spans in each for a, b in spans for t, step in ((a, 1), (b, -1)))
         total, depth, since = 0.0, 0, 0.0
         for time, step in edges:
@@ -184,7 +184,7 @@ class Recorded(_Figure):
         return total
 
     def took(self, part: str) -> float:
-        """Return the time that the device worked on what this part launched, in seconds, whenever it did so."""
+        """Return the seconds that the device worked on launches of a part, whenever they ran."""
         parts = {event.name for event in self.of("part")}
         if part not in parts:
             raise UsageError(
@@ -223,7 +223,7 @@ class Recorded(_Figure):
     def _lanes(self) -> list[tuple[str, tuple[Event, ...]]]:
         rows = [(wording.message(f"lane {what}"), self.of(what)) for what in ("part", "ask", "wait")]
         for stream in range(1, self.streams + 1):
-            # Short work is drawn over long.
+            # Short events are drawn over long ones.
             work = sorted(self._on_device(stream), key=lambda event: -event.seconds)
             rows.append((wording.message("lane stream", stream=stream), tuple(work)))
         return [(name, events) for name, events in rows if events]
@@ -241,7 +241,7 @@ class Recorded(_Figure):
 
 @dataclass(frozen=True, repr=False)
 class Beside(_Figure):
-    """Several scenes on one scale of time."""
+    """Several scenes on one time scale."""
 
     shown: tuple[Recorded, ...]
 
@@ -251,14 +251,15 @@ class Beside(_Figure):
 
 
 def recorded(name: str) -> Recorded:
-    """A scene of the recording that was made on an NVIDIA GPU; nothing is run or measured here.
+    """Return a scene of the recording from an NVIDIA GPU; nothing is run or measured here.
 
-    A notebook shows it as a timeline: what Python asked for and where it waited, above what the device's streams did.
-    Its numbers are in seconds: ``median`` and ``quartiles`` of what a clock read, how long Python ``waited``, how long
-    the device was ``working``, which share of the time it was ``busy``, the ``overlap`` of its streams, and how long
-    it ``took`` for what one part asked. ``recorded("one stream").beside("two streams")`` draws both on one scale.
+    A notebook shows it as a timeline: Python's submissions and waits above the work of the device's streams. Its
+    numbers are in seconds: ``median`` and ``quartiles`` of clock readings, the time that Python ``waited``, the time
+    that the device was ``working``, the share of the time that it was ``busy``, the ``overlap`` of its streams, and the
+    time that it ``took`` for the launches of a part. ``recorded("one stream").beside("two streams")`` draws both on one
+    scale.
 
-    Raises ``UsageError`` for a name that there is not; the message lists them.
+    Raise ``UsageError`` for an unknown name; the message lists the valid ones.
     """
     data = _data()
     if not isinstance(name, str) or name not in data["scenes"]:
@@ -268,11 +269,11 @@ def recorded(name: str) -> Recorded:
 
 
 def _unknown(name: object, there: Iterable[str]) -> str:
-    """That there is no such scene, what may be meant, and which there are: a name is never broken in two."""
+    """Return the error for an unknown scene, with a suggestion and all names; no name is split between lines."""
     close = difflib.get_close_matches(name.lower(), list(there), 1) if isinstance(name, str) else []
     meant = wording.message("meant", close=close[0]) if close else ""
     names = ", ".join(repr(scene).replace(" ", "\N{NO-BREAK SPACE}") for scene in there)
-    text = textwrap.fill(wording.message("no scene", name=name, meant=meant, there=names), _LINE)
+    text = textwrap.fill(wording.message("no scene", name=name, meant=meant, there=names), _MESSAGE_COLUMNS)
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -285,17 +286,19 @@ def _data() -> dict[str, Any]:
 
 
 def events(rows: Sequence[dict[str, Any]]) -> tuple[Event, ...]:
-    """The events of a scene from those of its file: from the first annotated part on, in seconds."""
+    """Return the events of a scene from its rows in the file: from the first annotated part on, in seconds."""
     start = min((row["ts"] for row in rows if row["cat"] == "user_annotation"), default=0.0)
-    kept = [row for row in rows if row["ts"] >= start and _what(row)]
+    kept = [row for row in rows if row["ts"] >= start and _event_kind(row)]
     numbers = {stream: n for n, stream in enumerate(sorted({r["stream"] for r in kept if "stream" in r}), 1)}
-    parts = [(r["ts"], r["ts"] + r["dur"], r["name"]) for r in kept if _what(r) == "part"]
+    parts = [(r["ts"], r["ts"] + r["dur"], r["name"]) for r in kept if _event_kind(r) == "part"]
     launched_by = {
-        r["correlation"]: _within(r["ts"], parts) for r in kept if _what(r) == "ask" and "correlation" in r
+        r["correlation"]: _within(r["ts"], parts)
+        for r in kept
+        if _event_kind(r) == "ask" and "correlation" in r
     }
     return tuple(
         Event(
-            _what(row),
+            _event_kind(row),
             row["name"],
             (row["ts"] - start) / 1e6,
             row["dur"] / 1e6,
@@ -306,7 +309,7 @@ def events(rows: Sequence[dict[str, Any]]) -> tuple[Event, ...]:
     )
 
 
-def _what(row: dict[str, Any]) -> str:
+def _event_kind(row: dict[str, Any]) -> str:
     """Return the kind of an event; ``""`` for calls that neither launch work nor wait (events in a stream)."""
     if row["cat"] == "user_annotation":
         return "part"
@@ -323,8 +326,8 @@ def _within(time: float, parts: Iterable[tuple[float, float, str]]) -> str:
     return next((name for start, end, name in parts if start <= time <= end), "")
 
 
-def _joined(events: Iterable[Event]) -> list[tuple[float, float]]:
-    """The spans that the events cover, apart from each other and in order."""
+def _merged_spans(events: Iterable[Event]) -> list[tuple[float, float]]:
+    """Return the disjoint spans that the events cover, in order."""
     spans: list[tuple[float, float]] = []
     for start, end in sorted((event.start, event.end) for event in events):
         if spans and start <= spans[-1][1]:
@@ -335,7 +338,7 @@ def _joined(events: Iterable[Event]) -> list[tuple[float, float]]:
 
 
 def _length(events: Iterable[Event]) -> float:
-    return sum(end - start for start, end in _joined(events))
+    return sum(end - start for start, end in _merged_spans(events))
 
 
 def _bar(event: Event) -> Bar:
@@ -349,7 +352,7 @@ def _bar(event: Event) -> Bar:
 
 
 def _row(events: Iterable[Event], longest: float) -> str:
-    """A lane in a terminal: a column is filled where something of it falls in."""
+    """Return a lane as text: a column is filled if an event overlaps it."""
     row = ["·"] * _COLUMNS
     for event in events:
         first = min(int(_COLUMNS * event.start / longest), _COLUMNS - 1)
@@ -359,7 +362,7 @@ def _row(events: Iterable[Event], longest: float) -> str:
 
 
 def _milliseconds(seconds: float) -> str:
-    """In three digits, without a power of ten."""
+    """Return milliseconds with three digits, without an exponent."""
     value = 1e3 * seconds
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 

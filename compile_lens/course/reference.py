@@ -1,4 +1,4 @@
-"""A fresh capture of what a student made."""
+"""Fresh captures of a student's function, and its comparison with a reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Calls = tuple[tuple[Input, ...], ...]
 
 
 def made(inputs: tuple[Input, ...]) -> list[Any]:
-    """The tensors, the same each time."""
+    """Return the input tensors, the same each time."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -32,17 +32,17 @@ def _random(one: Input, generator: Any) -> Any:
 
 
 def captured(function: Any, calls: Calls, target: str = "") -> Capture:
-    """A capture of a function, of all calls together; of what it prints, the beginning is printed. Raises what
-    ``compile_lens.capture`` raises."""
-    with contextlib.redirect_stdout(Cut(sys.stdout)):
+    """Return one capture of all calls of a function, whose printed output is truncated. Raise the errors of
+    ``compile_lens.capture``."""
+    with contextlib.redirect_stdout(TruncatedOutput(sys.stdout)):
         if len(calls) == 1:
             return capture(function, *made(calls[0]), target=target or None)
         return capture(each, function, *(made(inputs) for inputs in calls), target=target or None)
 
 
 def rewritten(rewrite: Any, program: Callable[..., Any], inputs: tuple[Input, ...]) -> Callable[..., Any]:
-    """Return what a student's backend makes of the graph of a program, to be captured. Raises what the backend raises,
-    and ``TypeError`` where that cannot be called."""
+    """Return the function that a student's backend makes of the graph of a program, to be captured. Raise the errors of
+    the backend, and ``TypeError`` if its result is not callable."""
     import torch
 
     modules: list[Any] = []
@@ -51,18 +51,16 @@ def rewritten(rewrite: Any, program: Callable[..., Any], inputs: tuple[Input, ..
         modules.append(module)
         return module.forward
 
-    # Dynamo keeps what it compiled with the code, and stops after a few backends: each time it gets a code of its own.
+    # Dynamo caches compiled code by code object, and stops after a few backends: each call uses a new code object.
     code = program.__code__.replace()
     torch.compile(FunctionType(code, program.__globals__), backend=keep, fullgraph=True)(*made(inputs))
-    with contextlib.redirect_stdout(Cut(sys.stdout)):
+    with contextlib.redirect_stdout(TruncatedOutput(sys.stdout)):
         called = rewrite(modules[0])
     if not callable(called):
         raise TypeError(message("not callable", name=type(called).__name__))
     owner = getattr(called, "__self__", called)
-    if isinstance(
-        owner, torch.fx.GraphModule
-    ):  # torch makes its code anew at the first call, which cannot be traced
-        called = owner
+    if isinstance(owner, torch.fx.GraphModule):
+        called = owner  # torch regenerates its code in the first call, which cannot be traced
         called(*made(inputs))
 
     def run(*args: Any) -> Any:
@@ -72,18 +70,18 @@ def rewritten(rewrite: Any, program: Callable[..., Any], inputs: tuple[Input, ..
     return run
 
 
-PRINTED = 500
-"""Characters of what a function prints: a tensor of a thousand numbers has nine thousand."""
+MAX_PRINTED = 500
+"""Most characters of a function's printed output: a tensor of a thousand numbers has nine thousand."""
 
 
-class Cut(io.TextIOBase):
-    """Passes on what is printed until it is too much; then it says so, once."""
+class TruncatedOutput(io.TextIOBase):
+    """Text stream that passes on output up to a limit, then writes a note once."""
 
     def __init__(self, to: TextIO) -> None:
-        self._to, self._left = to, PRINTED
+        self._to, self._left = to, MAX_PRINTED
 
     def write(self, text: str) -> int:
-        """As much of it as there is room for."""
+        """Write the part of ``text`` that fits."""
         kept = text[: max(self._left, 0)]
         self._to.write(kept)
         if len(kept) < len(text) and self._left >= 0:
@@ -94,25 +92,25 @@ class Cut(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flush, so that what was passed on is shown."""
+        """Flush the underlying stream."""
         self._to.flush()
 
 
 def each(function: Any, *calls: list[Any]) -> None:
-    """Call a function several times. What is printed is nothing, but it is a graph break in a loop: Dynamo leaves the
-    loop to Python, so that each call is compiled by itself."""
+    """Call a function several times. The empty print is a graph break in a loop, so Dynamo skips the loop and compiles
+    each call separately."""
     for args in calls:
         print(end="")
         function(*args)
 
 
 LOOP = each.__code__.co_filename
-"""The file of that loop: a break there is not the student's."""
+"""File of that loop: a break there is not the student's."""
 
 
 def plain_error(function: Any, calls: Calls) -> Exception | None:
-    """Return the error that a function raises without a compiler; None if it raises none. It names the problem in the
-    function's own words, which a compiler's error may leave out."""
+    """Return the error that a function raises without a compiler; None if it raises none. It is clearer than a
+    compiler's error for the same problem."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for inputs in calls:
@@ -122,23 +120,23 @@ def plain_error(function: Any, calls: Calls) -> Exception | None:
     return None
 
 
-MIXED = 4
-"""Number of comparisons on inputs of both signs. Dependence on the order of rows, or on the sign of one number, shows
-in some of them."""
+MIXED_DRAWS = 4
+"""Number of comparisons on inputs of both signs, some of which show a dependence on the order of rows, or on the sign
+of one number."""
 
-ROUNDING = 16
-"""Multiple of the reference's own rounding error that another way of writing it may have."""
+ROUNDING_FACTOR = 16
+"""Factor on the reference's own rounding error that another formulation may have."""
 
-SLACK = 1e-5
-"""Additional error that it may have, relative to the largest number."""
+RELATIVE_TOLERANCE = 1e-5
+"""Additional error allowed, relative to the largest number."""
 
 
 def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
-    """Return how the results of two functions, and gradients of inputs that have one, differ on inputs above 0, below
-    0, and of both signs; ``""`` if they agree.
+    """Return how the results of two functions, and gradients of inputs that require one, differ on inputs above 0,
+    below 0, and of both signs; ``""`` if they agree.
 
-    What is right is computed with 64 bits; how far from it a program may be, depends on how far from it ``other`` is
-    with the bits that the program has.
+    The exact values are computed in float64; the error allowed depends on the error of ``other`` in the program's own
+    precision.
     """
     for inputs in calls:
         for which, numbers in _draws(inputs):
@@ -158,13 +156,13 @@ def _draws(inputs: tuple[Input, ...]) -> Iterator[tuple[str, list[Any]]]:
     above = [x.detach() for x in made(inputs)]
     yield "above", above
     yield "below", [-x for x in above]
-    for seed in range(1, MIXED + 1):
+    for seed in range(1, MIXED_DRAWS + 1):
         generator = torch.Generator().manual_seed(seed)
         yield "mixed", [2 * _random(one, generator) - 1 for one in inputs]
 
 
 def _computed(function: Callable[..., Any], numbers: list[Any], trained: list[bool]) -> list[Any]:
-    """Return the result of a function, and the gradient of all that is trained, as one row."""
+    """Return the result of a function, and the gradients of all trained inputs as one row."""
     import torch
 
     inputs = [x.clone().requires_grad_(grad) for x, grad in zip(numbers, trained)]
@@ -189,7 +187,7 @@ def _differ(key: str, got: Any, rounded: Any, want: Any) -> str:
         return ""
     want = want.detach()
     error = (rounded.detach().double() - want).abs().max().item()
-    allowed = ROUNDING * error + SLACK * want.abs().max().item()
+    allowed = ROUNDING_FACTOR * error + RELATIVE_TOLERANCE * want.abs().max().item()
     if got.isnan().any() and not want.isnan().any():
         return message("nan")
     apart = (got.detach().double() - want).abs().max().item()

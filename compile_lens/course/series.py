@@ -1,4 +1,4 @@
-"""A series of captures that differ in one number: a slider to move in a lesson, also where no kernel runs."""
+"""A series of captures that differ in one number: a slider in a lesson, also in a page without a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Series(DocumentDisplay):
-    """Captures by the value of what ``name`` names. ``captures`` has them in the order of the slider."""
+    """Captures by the value of the parameter ``name``; ``captures`` are in the order of the slider."""
 
     def __init__(self, name: str, captures: dict[str, Capture]) -> None:
         self.name, self.captures = name, captures
@@ -36,15 +36,15 @@ class Series(DocumentDisplay):
 def series(name: str, captures: Mapping[object, Capture]) -> Series:
     """Return a series, which a notebook shows as a slider over the pages of the captures.
 
-    The captures are in the cell: the slider moves in exported HTML too. Where no script runs there is a table of what
-    each launches and moves.
+    The captures are in the cell, so the slider also works in exported HTML. Without scripts there is a table of the
+    launches and bytes of each.
 
     Args:
-        name: what differs, such as ``"rows"``.
-        captures: at least two captures of one function, by the value that each was made with.
+        name: the parameter that differs, such as ``"rows"``.
+        captures: at least two captures of one function, by the value of the parameter.
 
     Raises:
-        UsageError: there are fewer than two, or one of them is no capture.
+        UsageError: if there are fewer than two, or one of them is no capture.
     """
     from ..results.capture import Capture
 

@@ -1,4 +1,4 @@
-"""Progress: a small JSON file beside the notebook, which the student can read, and delete."""
+"""Progress: a small JSON file next to the notebook, which the student can read and delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .lessons import EXERCISES, QUESTIONS
 from .wording import Shown, message
 
 FILE = Path("course-progress.json")
-"""File of the progress, in the folder that the notebook runs in."""
+"""Progress file in the folder where the notebook runs."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,9 +21,9 @@ class Progress(Shown):
     """Answers and attempts so far.
 
     Attributes:
-        file: where it is kept.
+        file: the progress file.
         predictions: answers by question.
-        exercises: by exercise how often it was tried, whether it was right once, and how many hints were read.
+        exercises: by exercise the number of attempts, whether it was right once, and the number of hints read.
     """
 
     file: Path
@@ -39,7 +39,7 @@ class Progress(Shown):
         return bool(self.exercises.get(key, {}).get("solved", 0))
 
     def answer(self, key: str) -> tuple[int, ...] | None:
-        """The kept answer to a question."""
+        """Return the stored answer to a question, None if there is none."""
         numbers = self.predictions.get(key)
         return None if numbers is None else tuple(numbers)
 
@@ -65,7 +65,7 @@ class Progress(Shown):
 
     def _tried(self, key: str) -> str:
         tries = self.attempts(key)
-        # Asked for again, the last hint is the same one.
+        # Further requests repeat the last hint.
         hints = min(self.exercises.get(key, {}).get("hints", 0), len(EXERCISES[key].hints))
         if not tries and not hints:
             return message("untried", key=key)
@@ -78,12 +78,12 @@ def _lesson(key: str) -> str:
 
 
 def progress() -> Progress:
-    """Return the answers and attempts so far, and the file that holds them. Raises ``UsageError`` for a broken file."""
+    """Return the answers and attempts so far, and their file; raise ``UsageError`` for a broken file."""
     return load()
 
 
 def load() -> Progress:
-    """The file's content; nothing yet where there is none."""
+    """Return the content of the progress file; empty progress if there is no file."""
     path = FILE.resolve()
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -109,29 +109,29 @@ def _numbers(data: Any, of: type) -> bool:
 
 def attempted(key: str, right: bool) -> None:
     """Count an attempt."""
-    kept = load()
-    one = kept.exercises.setdefault(key, {})
+    stored = load()
+    one = stored.exercises.setdefault(key, {})
     one["attempts"] = one.get("attempts", 0) + 1
     one["solved"] = int(bool(one.get("solved", 0)) or right)
-    _save(kept)
+    _save(stored)
 
 
 def hinted(key: str) -> int:
-    """Count a hint; how many that makes."""
-    kept = load()
-    one = kept.exercises.setdefault(key, {})
+    """Count a hint and return the number of hints read."""
+    stored = load()
+    one = stored.exercises.setdefault(key, {})
     one["hints"] = one.get("hints", 0) + 1
-    _save(kept)
+    _save(stored)
     return one["hints"]
 
 
 def predicted(key: str, answer: tuple[int, ...]) -> None:
-    """Keep an answer; a later one takes its place."""
-    kept = load()
-    kept.predictions[key] = list(answer)
-    _save(kept)
+    """Store an answer, replacing an earlier one."""
+    stored = load()
+    stored.predictions[key] = list(answer)
+    _save(stored)
 
 
-def _save(kept: Progress) -> None:
-    data = {"predictions": kept.predictions, "exercises": kept.exercises}
-    write_text(kept.file, json.dumps(data, indent=2) + "\n")
+def _save(stored: Progress) -> None:
+    data = {"predictions": stored.predictions, "exercises": stored.exercises}
+    write_text(stored.file, json.dumps(data, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Loops of a C++ kernel: how many numbers at a time each of their blocks takes, as it runs, and which are tails."""
+"""Loops of a C++ kernel: the numbers per step of each block, and which blocks are tails."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _RANGE = re.compile(
 
 @dataclass(frozen=True)
 class LoopBlock:
-    """The innermost part of a loop: how many numbers it takes at a time (None where a size is a symbol), and whether it
-    is a tail, which fills only part of a register."""
+    """The innermost part of a loop: its numbers per step (None if a size is a symbol), and whether it is a tail, which
+    fills only part of a register."""
 
     width: int | None
     tail: bool = False
 
 
 def loop_blocks(source: str) -> list[LoopBlock]:
-    """The blocks of all loops of a kernel, in order of its text."""
+    """Return the blocks of all loops of a kernel, in text order."""
     return list(_blocks(source, {}))
 
 
 def without_tails(source: str) -> str:
-    """A kernel without its tails, which repeat the body of the loop."""
+    """Return a kernel's source without its tails, which repeat the loop body."""
     before, *tails = source.split("if(C10_UNLIKELY(")
     return before + "".join(tail[_block_end(tail) :] for tail in tails)
 
 
 def _blocks(text: str, steps: dict[str, int]) -> Iterator[LoopBlock]:
-    """The blocks in a text that stands in loops of these variables, each with its step."""
+    """Yield the blocks in a text inside loops over these variables, given with their steps."""
     at = 0
     while loop := _LOOP.search(text, at):
         yield from _conditional(text[at : loop.start()], steps)
@@ -53,7 +53,7 @@ def _blocks(text: str, steps: dict[str, int]) -> Iterator[LoopBlock]:
 
 
 def _conditional(text: str, steps: dict[str, int]) -> Iterator[LoopBlock]:
-    """Blocks under a condition: they take a whole step where the range of each variable is a multiple of its step."""
+    """Yield blocks under a condition: they take whole steps if each variable's range is a multiple of its step."""
     for condition in _CONDITION.finditer(text):
         ranges = [r for r in _RANGE.finditer(condition["text"]) if steps.get(r["name"], 1) > 1]
         parts = [
@@ -67,7 +67,7 @@ def _conditional(text: str, steps: dict[str, int]) -> Iterator[LoopBlock]:
 
 
 def _block(step: int, start: str, end: str, whole: bool) -> LoopBlock:
-    """A block that goes over a range by a step; ``whole``: it takes whole steps where the range is a symbol."""
+    """Return the block for a range and a step; ``whole``: it takes whole steps even if the range is a symbol."""
     first, last = _number(start), _number(end)
     if first is None or last is None:
         return LoopBlock(step) if whole or step == 1 else LoopBlock(None, tail=True)

@@ -1,4 +1,4 @@
-"""The language that the course answers in: English, or Chinese for the lessons that are; and answers in a notebook."""
+"""Texts of the course in English or Chinese, and their display in a notebook."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ ENGLISH: dict[str, str] = {
     "title 16": "Your own Triton kernel",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
-"""Texts of the course other than those of its lessons."""
+"""Texts of the course other than the lessons'."""
 
 SCENES: dict[str, str] = {
     "clock alone": "A product, then its sum: the clock alone",
@@ -175,13 +175,13 @@ SCENES: dict[str, str] = {
     "launched one by one": "Sixteen small products and sines, launched one by one",
     "one CUDA graph": "Sixteen small products and sines, launched as one CUDA Graph",
 }
-"""The headings of what was recorded on a device."""
+"""Headings of the scenes recorded on a device."""
 
 
 def language(name: str) -> None:
-    """From here on the course answers, and pages are shown, in this language: ``"en"``, or ``"zh"`` for Chinese.
+    """Set the language of the course and of pages: ``"en"``, or ``"zh"`` for Chinese.
 
-    Raises ``UsageError`` for another one.
+    Raise ``UsageError`` for another one.
     """
     if name not in pages.TAGS:
         raise UsageError(f"language({name!r}): there is {' and '.join(map(repr, pages.TAGS))}")
@@ -203,7 +203,7 @@ def message(what: str, **facts: Any) -> str:
 
 
 def question_text(question: Question) -> str:
-    """The text of a question."""
+    """Return the text of a question."""
     if chinese():
         from .chinese import QUESTIONS
 
@@ -221,7 +221,7 @@ def part(name: str) -> str:
 
 
 def slips(exercise: Exercise) -> tuple[str, ...]:
-    """Return the sentences for the mistakes of an exercise, in their order."""
+    """Return the sentences on the mistakes of an exercise, in order."""
     if chinese():
         from .chinese_lessons import EXERCISES
 
@@ -230,7 +230,7 @@ def slips(exercise: Exercise) -> tuple[str, ...]:
 
 
 def hints(exercise: Exercise) -> tuple[str, ...]:
-    """The hints of an exercise, in their order."""
+    """Return the hints of an exercise, in order."""
     if chinese():
         from .chinese_lessons import EXERCISES
 
@@ -239,7 +239,7 @@ def hints(exercise: Exercise) -> tuple[str, ...]:
 
 
 def scene(name: str) -> str:
-    """The heading of a recorded scene."""
+    """Return the heading of a recorded scene."""
     if chinese():
         from .chinese import SCENES as CHINESE
 
@@ -248,7 +248,7 @@ def scene(name: str) -> str:
 
 
 def of_scene(part: str) -> str:
-    """The name of a part of a recorded scene, such as ``"turn 3"``."""
+    """Return the name of a part of a recorded scene, such as ``"turn 3"``."""
     if not chinese():
         return part
     from .chinese import SCENE_PARTS
@@ -258,7 +258,7 @@ def of_scene(part: str) -> str:
 
 
 class Shown:
-    """Text that is its ``repr``; a notebook's page folds its long lines instead of cutting them."""
+    """Base of results shown by their ``repr``; a notebook wraps long lines instead of truncating them."""
 
     def _repr_html_(self) -> str:
         look = "white-space:pre-wrap;overflow-wrap:break-word"

@@ -1,7 +1,7 @@
 """Graph → positioned boxes and edges, with Graphviz' ``dot`` in a child process.
 
-Coordinates are in pixels, x to the right and y down, from the top left corner of the drawing. What a drawing
-leaves out (collapsed nodes, cut edges) is said in words in ``Layout.notes``.
+Coordinates are in pixels, x to the right and y down, from the top left corner of the drawing. ``Layout.notes``
+describe in words what a drawing leaves out (collapsed nodes, cut edges).
 """
 
 from .nest import Nest, nest_all

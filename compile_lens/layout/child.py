@@ -1,9 +1,9 @@
-"""Runs Graphviz' ``dot``, from the libraries inside the pygraphviz wheel, as a program of its own.
+"""Program that runs Graphviz' ``dot`` from the libraries inside the pygraphviz wheel.
 
-It is started by file path, isolated, with the folder that holds pygraphviz and a time limit in seconds as
-its arguments; it imports nothing of compile_lens. Each line of standard input is a DOT text in JSON; each is
-answered by one line of JSON, ``{"plain": …}`` or ``{"error": …}``. It is a process of its own because a
-layout that takes too long cannot be interrupted inside the caller's.
+It is started by file path, in isolated mode, with pygraphviz's folder and a time limit in seconds as arguments; it
+imports nothing of compile_lens. Each line of standard input is a DOT text in JSON; each reply is one line of JSON,
+``{"plain": …}`` or ``{"error": …}``. It is a separate process because a layout that takes too long cannot be
+interrupted in the caller's process.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def main() -> None:
     from pygraphviz import AGraph
 
     for line in sys.stdin:
-        # The caller kills this process when the time is up. If the caller itself died, the alarm does:
-        # its default action ends the process even inside a native loop. Windows has no alarm.
+        # The caller kills this process when the time is up. If the caller itself died, the alarm does, whose
+        # default action ends the process even inside a native loop. Windows has no alarm.
         if hasattr(signal, "alarm"):
             signal.alarm(seconds)
         try:

@@ -1,7 +1,7 @@
-"""Fewer boxes for a large graph: runs of nodes of one ``nn.Module``, else runs of neighbours, become one box.
+"""Collapsing of large graphs: runs of nodes of one ``nn.Module``, else runs of neighbours, become one box.
 
-A box always holds a stretch of the execution order (and the inputs that it is the first to use), so that
-boxes form no cycle, and the forward and backward part of one module stay two boxes.
+A box always contains a contiguous part of the execution order (and the inputs that it uses first), so boxes form no
+cycle, and the forward and backward part of one module stay two boxes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from compile_lens.record.graph import Node
 
 Group = tuple[str, tuple[Node, ...]]
-"""A box to be: its label and its nodes, in order. A group of one is just that node."""
+"""A future box: its label and its nodes in order. A group of one is just that node."""
 
 
 def collapse(nodes: Sequence[Node], limit: int) -> tuple[list[Group], str]:
-    """Group ``nodes`` into at most ``limit`` boxes (of one node each if they are few enough), and say how."""
+    """Group ``nodes`` into at most ``limit`` boxes (of one node each if possible); return these and a note on how."""
     singles: list[Group] = [(n.name, (n,)) for n in nodes]
     if len(nodes) <= limit:
         return singles, ""
@@ -57,15 +57,15 @@ def _by_module(nodes: Sequence[Node], depth: int) -> list[Group]:
 
 
 def separate(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """The nodes that work, and the inputs and constants: these take nothing, so they can stand anywhere."""
+    """Return the nodes that compute, and the inputs and constants, which read nothing and can be placed anywhere."""
     sources = ("placeholder", "get_attr")
     return [n for n in nodes if n.op not in sources], [n for n in nodes if n.op in sources]
 
 
 def _with_inputs(nodes: Sequence[Node], groups: list[Group]) -> list[Group]:
-    """``groups`` with each input or constant in the box that uses it first, or alone before a single node."""
+    """Return ``groups`` with each input or constant in the box that first uses it, or alone before a single node."""
     placed = {n.name for _, members in groups for n in members}
-    loose = [n for n in separate(nodes)[1] if n.name not in placed]
+    unplaced = [n for n in separate(nodes)[1] if n.name not in placed]
     user: dict[str, int] = {}
     for index, (_, members) in enumerate(groups):
         for node in members:
@@ -73,7 +73,7 @@ def _with_inputs(nodes: Sequence[Node], groups: list[Group]) -> list[Group]:
                 user.setdefault(name, index)
     joined: dict[int, list[Node]] = {}
     alone: dict[int, list[Node]] = {}
-    for node in loose:
+    for node in unplaced:
         index = user.get(node.name, 0)
         several = index < len(groups) and len(groups[index][1]) > 1 and node.name in user
         (joined if several else alone).setdefault(index, []).append(node)
@@ -87,7 +87,7 @@ def _with_inputs(nodes: Sequence[Node], groups: list[Group]) -> list[Group]:
 
 
 def _chunks(groups: list[Group], limit: int) -> list[Group]:
-    """Neighbouring groups joined, as evenly as whole groups allow, until at most ``limit`` are left."""
+    """Merge neighbouring groups, as evenly as whole groups allow, until at most ``limit`` are left."""
     total = sum(len(members) for _, members in groups)
     result: list[Group] = []
     labels: list[str] = []

@@ -1,4 +1,4 @@
-"""Runs Graphviz in child processes: DOT text in, ``plain`` text out, each within a time limit."""
+"""Graphviz in child processes: DOT text in, ``plain`` text out, each within a time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import IO
 
 from compile_lens.errors import LayoutError
 
-from .resident import PATIENCE, Dialect, Resident
+from .resident import TIMEOUT, Dialect, Resident
 
 CHILD = Path(__file__).with_name("child.py")
 """The program that runs the Graphviz inside the pygraphviz wheel."""
@@ -29,25 +29,25 @@ INSTALL = (
 )
 
 
-SMALL = 16_000
-"""Characters of DOT up to which graphs share a process of the system's ``dot``: to start one takes longer than to
-place a hundred of them."""
+MAX_SHARED = 16_000
+"""Longest DOT text, in characters, of graphs that share a process of the system's ``dot``: starting one takes longer
+than placing a hundred of them."""
 
 
 class TimeLimit(LayoutError):
-    """Graphviz did not finish within the time limit and was ended."""
+    """Error if Graphviz did not finish within the time limit and was ended."""
 
 
 Answer = str | LayoutError
-"""Graphviz' ``plain`` output for one graph, or why there is none."""
+"""Graphviz' ``plain`` output for one graph, or the error."""
 
 
 _resident: Resident | None = None
 
 
-def stay() -> None:
-    """Keep one process of Graphviz for all small graphs that this process will place, where pages follow each other. It
-    ends with this process. Windows cannot wait for the output of a process that goes on."""
+def keep_process() -> None:
+    """Keep one Graphviz process for all small graphs of this process, for many pages in a row. It ends with this
+    process. Does nothing on Windows, which cannot wait for the output of a running process."""
     global _resident
     program = shutil.which("dot")
     if os.name != "posix" or _resident is not None or not (program or embedded_folder()):
@@ -55,21 +55,20 @@ def stay() -> None:
     if program:
         _resident = Resident(Dialect((program, "-Tplain"), str.encode, b"\nstop\n", bytes.decode))
     else:
-        _resident = Resident(Dialect(_embedded_command(PATIENCE), _question, b"\n", _plain))
+        _resident = Resident(Dialect(_embedded_command(TIMEOUT), _question, b"\n", _plain))
 
 
 def run(dots: Sequence[str], timeout: float) -> list[Answer]:
-    """Place each DOT text; one answer for each, in order.
+    """Place each DOT text; return one answer for each, in order.
 
-    ``timeout`` is in seconds and for each graph. A process that stays is asked first, if there is one (``stay``), then
-    the system's ``dot``, then the Graphviz inside the pygraphviz wheel for what the others could not place for any
-    reason but time.
+    ``timeout`` is in seconds for each graph. A kept process (``keep_process``) is tried first, then the system's
+    ``dot``, then the Graphviz inside the pygraphviz wheel for graphs that failed for any reason but time.
 
     Raises:
-        LayoutError: if neither is there; the message says what to install.
+        LayoutError: if there is no Graphviz; the message says what to install.
     """
     if _resident is not None:
-        known = _resident.place([dot for dot in dots if len(dot) <= SMALL])
+        known = _resident.place([dot for dot in dots if len(dot) <= MAX_SHARED])
         others = [dot for dot in dots if dot not in known]
         rest = iter(_run(others, timeout) if others else [])
         return [known[dot] if dot in known else next(rest) for dot in dots]
@@ -86,20 +85,20 @@ def _run(dots: Sequence[str], timeout: float) -> list[Answer]:
         raise LayoutError(f"no Graphviz was found to place the graph with; {INSTALL}")
     answers: list[Answer] = list(engines[0](dots, timeout))
     for engine in engines[1:]:
-        again = [
+        retries = [
             i for i, a in enumerate(answers) if isinstance(a, LayoutError) and not isinstance(a, TimeLimit)
         ]
-        if again:
-            for i, answer in zip(again, engine([dots[i] for i in again], timeout), strict=True):
+        if retries:
+            for i, answer in zip(retries, engine([dots[i] for i in retries], timeout), strict=True):
                 answers[i] = answer
     return answers
 
 
 def embedded_folder() -> str | None:
-    """The folder to import pygraphviz from, or ``None`` without it. Does not import it."""
+    """Return the folder to import pygraphviz from, or ``None`` without it; do not import it."""
     try:
         spec = importlib.util.find_spec("pygraphviz")
-    except ValueError:  # a module of that name that somebody put into sys.modules without a spec
+    except ValueError:  # a module without a spec in sys.modules
         return None
     if spec is None or not spec.origin:
         return None
@@ -114,25 +113,25 @@ def _time_limit(timeout: float) -> TimeLimit:
 
 
 def _run_system(dots: Sequence[str], timeout: float) -> list[Answer]:
-    """Small graphs in one process, and each large one in its own, or each for which the first had no answer."""
+    """Place small graphs in one process, and each large or unanswered one in a process of its own."""
     program = shutil.which("dot") or "dot"
-    known = _together(program, [dot for dot in dots if len(dot) <= SMALL], timeout)
-    return [known[dot] if dot in known else _alone(program, dot, timeout) for dot in dots]
+    known = _run_shared(program, [dot for dot in dots if len(dot) <= MAX_SHARED], timeout)
+    return [known[dot] if dot in known else _run_single(program, dot, timeout) for dot in dots]
 
 
-def _together(program: str, dots: Sequence[str], timeout: float) -> dict[str, str]:
-    """The answer for each of ``dots`` from one process; none at all if not each was answered in time."""
+def _run_shared(program: str, dots: Sequence[str], timeout: float) -> dict[str, str]:
+    """Return the answers for ``dots`` from one process; none if not all were answered in time."""
     if len(dots) < 2:
         return {}
     try:
         done = _ask(program, "".join(dots), timeout)
-    except (subprocess.TimeoutExpired, OSError):  # asked one by one, whichever is at fault says so itself
+    except (subprocess.TimeoutExpired, OSError):  # placed one by one, the faulty graph reports its own error
         return {}
     answers = re.findall(r"^graph .*?^stop$\n", done.stdout, re.MULTILINE | re.DOTALL)
     return dict(zip(dots, answers, strict=True)) if not done.returncode and len(answers) == len(dots) else {}
 
 
-def _alone(program: str, dot: str, timeout: float) -> Answer:
+def _run_single(program: str, dot: str, timeout: float) -> Answer:
     try:
         done = _ask(program, dot, timeout)
     except subprocess.TimeoutExpired:
@@ -158,7 +157,7 @@ def _ask(program: str, dots: str, timeout: float) -> subprocess.CompletedProcess
 
 
 def _run_embedded(dots: Sequence[str], timeout: float) -> list[Answer]:
-    """One child for all graphs; it is started again behind a graph that timed out or brought it down."""
+    """Place all graphs in one child; restart it after a graph that timed out or crashed it."""
     answers: list[Answer] = []
     while len(answers) < len(dots):
         answers += _one_child(dots[len(answers) :], timeout)
@@ -166,7 +165,7 @@ def _run_embedded(dots: Sequence[str], timeout: float) -> list[Answer]:
 
 
 def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
-    """Answers for as many of ``dots`` as one child gets through, at least one."""
+    """Return answers for as many of ``dots`` as one child completes, at least one."""
     answers: list[Answer] = []
     command = _embedded_command(timeout)
     with tempfile.TemporaryFile() as errors:
@@ -176,9 +175,9 @@ def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
             return [LayoutError(f"{sys.executable} could not be started to place the graph: {error}")]
         assert child.stdin is not None and child.stdout is not None
         replies: queue.Queue[bytes] = queue.Queue()
-        # A thread serves both pipe ends: a child that hangs before it reads must not block the caller.
+        # A thread serves both pipes: a child that hangs before it reads must not block the caller.
         talk = threading.Thread(
-            target=_talk, args=(child.stdin, child.stdout, list(dots), replies), daemon=True
+            target=_exchange, args=(child.stdin, child.stdout, list(dots), replies), daemon=True
         )
         talk.start()
         try:
@@ -205,7 +204,7 @@ def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
 
 
 def _embedded_command(timeout: float) -> tuple[str, ...]:
-    # -I and -S: neither the user's environment nor site hooks (which may import torch) get into the child.
+    # -I and -S keep the user's environment and site hooks (which may import torch) out of the child.
     return (sys.executable, "-I", "-S", str(CHILD), embedded_folder() or "", str(timeout))
 
 
@@ -216,12 +215,12 @@ def _question(dot: str) -> bytes:
 def _await_end(child: subprocess.Popen[bytes]) -> None:
     try:
         child.wait(timeout=5)
-    except subprocess.TimeoutExpired:  # it closed its output but lives on: nothing more can come of it
+    except subprocess.TimeoutExpired:  # it closed its output but is still running
         child.kill()
         child.wait()
 
 
-def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[bytes]) -> None:
+def _exchange(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[bytes]) -> None:
     try:
         for dot in dots:
             to.write(_question(dot))
@@ -230,7 +229,7 @@ def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[
             replies.put(line)
             if not line.endswith(b"\n"):
                 return
-    except OSError:  # the child is gone: the empty reply says so
+    except OSError:  # the child has ended, which an empty reply signals
         replies.put(b"")
     finally:
         try:
@@ -240,7 +239,7 @@ def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[
 
 
 def _plain(reply: bytes) -> str:
-    """The ``plain`` output in an answer of the embedded child, ``""`` if there is none."""
+    """Return the ``plain`` output in a reply of the embedded child, ``""`` if there is none."""
     answer = _answer(reply) if reply else ""
     return answer if isinstance(answer, str) else ""
 

@@ -1,7 +1,7 @@
-"""The levels of a folded drawing: which nodes share a box, what stands in that box when it is opened, and so on.
+"""Levels of a folded drawing: which nodes share a box, which boxes are inside an opened box, and so on.
 
-Nodes are put in one line: execution order, with each input just before its first use. Every box is a stretch
-of that line, so that boxes form no cycle, and the forward and backward part of one module stay two boxes.
+Nodes are put in one line: execution order, with each input just before its first use. Every box is a contiguous part of
+that line, so boxes form no cycle, and the forward and backward part of one module stay two boxes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from compile_lens.record.graph import Node
 from .collapse import separate
 from .text import shorten
 
-_DEEPEST = 40
-"""Steps of a module path that are looked at: enough for any model, and a bound for any text."""
+_MAX_STEPS = 40
+"""Most steps of a module path that are used: enough for any model, and a bound for any text."""
 
-_MOST_BETWEEN = 3
-"""Nodes without a module that may stand between two parts of one and count to it."""
+_MAX_BETWEEN = 3
+"""Most nodes without a module that count to a module if they are between two of its parts."""
 
 _Steps = tuple[str, ...]
 _NOWHERE: _Steps = ()
@@ -32,8 +32,8 @@ class Part:
     """The nodes ``line[start:stop]`` as one box of a level: a plain node if it is one.
 
     Attributes:
-        name: unique in the graph: a node's name, a module path, or the span of its ends.
-        text: what the box says: its name without the path of the level that it stands in.
+        name: unique in the graph: a node's name, a module path, or the names of a span's ends.
+        text: label of the box: its name without the path of its level.
         module: the module path, ``""`` for spans and plain nodes.
         inside: number of the level inside, -1 for a plain node.
     """
@@ -74,13 +74,13 @@ class Fold:
 
     @property
     def folds(self) -> bool:
-        """True if any box holds several nodes."""
+        """True if any box contains several nodes."""
         return len(self.levels) > 1
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A box to be: nodes that share ``depth`` steps of their path, or the neighbours ``runs`` in one span."""
+    """A future box: nodes that share ``depth`` steps of their path, or the neighbours ``runs`` in one span."""
 
     start: int
     stop: int
@@ -93,9 +93,9 @@ class _Run:
 
 
 def fold(nodes: Sequence[Node], modules: Mapping[str, str] | None, opened: int) -> Fold:
-    """Fold ``nodes`` by module path, with at most ``opened`` boxes (at least 2) to a level.
+    """Fold ``nodes`` by module path, with at most ``opened`` boxes (at least 2) in a level.
 
-    ``modules`` gives the paths by node name; without it, each node's own counts.
+    ``modules`` gives the paths by node name; the default is each node's own.
     """
     line, placed = _line(nodes, modules)
     folding = _Folding(line, placed, opened)
@@ -109,9 +109,9 @@ def _module(node: Node, modules: Mapping[str, str] | None) -> str:
 
 
 def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[list[Node], list[_Steps]]:
-    """The nodes in line and, for each, the steps that it is placed by: an input goes with its first user."""
+    """Return the nodes in line and the placement steps of each: an input goes with its first user."""
     workers, sources = separate(nodes)
-    workers = _freed(workers, modules)
+    workers = _with_free_first(workers, modules)
     first: dict[str, int] = {}
     for index, worker in enumerate(workers):
         for name in worker.inputs:
@@ -124,17 +124,17 @@ def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[lis
         else:
             unused.append(source)
     line, placed = list(unused), [_NOWHERE] * len(unused)
-    for index, (worker, steps) in enumerate(zip(workers, _placed(workers, modules), strict=True)):
+    for index, (worker, steps) in enumerate(zip(workers, _placement_steps(workers, modules), strict=True)):
         joined = [*before.get(index, ()), worker]
         line += joined
         placed += [steps] * len(joined)
     return line, placed
 
 
-def _freed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[Node]:
-    """The nodes with those on top that take nothing and stand between two parts of a module, but outside of it.
+def _with_free_first(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[Node]:
+    """Return the nodes, those first that read nothing and are between two parts of a module, but outside it.
 
-    Seeds of random numbers do, and would cut the first layer of a model in two.
+    Seeds of random numbers are such nodes, and would split the first layer of a model.
     """
     paths = [_module(worker, modules) for worker in workers]
     outer = [_steps(path)[:1] for path in paths]
@@ -153,11 +153,11 @@ def _freed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[N
     return free + rest
 
 
-def _placed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[_Steps]:
-    """The steps that each node is placed by: those of its module.
+def _placement_steps(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[_Steps]:
+    """Return the placement steps of each node: those of its module.
 
-    A sum of gradients has no module, which would cut the backward of a residual block in two. So a few nodes
-    without one, between two parts of one module and called from where these were, count to that module.
+    A sum of gradients has no module, which would split the backward of a residual block. Therefore a few nodes without
+    a module, between two parts of one and with the same callers, count to that module.
     """
     paths = [_module(worker, modules) for worker in workers]
     known = {path: _steps(path) for path in dict.fromkeys(paths)}
@@ -166,7 +166,7 @@ def _placed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[
     for index, steps in enumerate(placed):
         if not steps:
             continue
-        if last >= 0 and 1 < index - last <= _MOST_BETWEEN + 1:
+        if last >= 0 and 1 < index - last <= _MAX_BETWEEN + 1:
             ends = workers[last].frames[:-1], workers[index].frames[:-1]
             shared = _common(placed[last], steps)
             if len(shared) < min(len(placed[last]), len(steps)) and all(
@@ -185,9 +185,9 @@ def _common(one: _Steps, other: _Steps) -> _Steps:
 
 
 def _steps(path: str) -> _Steps:
-    """The steps from box to box along a path.
+    """Return the steps from box to box along a path.
 
-    A number goes with the name before it (``layers.0``): a list of modules does nothing itself.
+    A number goes with the name before it (``layers.0``): a list of modules computes nothing itself.
     """
     steps: list[str] = []
     numbered = True
@@ -198,11 +198,11 @@ def _steps(path: str) -> _Steps:
         elif part:
             steps.append(part)
             numbered = False
-    return tuple(steps[:_DEEPEST])
+    return tuple(steps[:_MAX_STEPS])
 
 
 class _Folding:
-    """The work of ``fold`` on one graph."""
+    """Computation of ``fold`` for one graph."""
 
     def __init__(self, line: Sequence[Node], placed: Sequence[_Steps], opened: int) -> None:
         self.line = line
@@ -215,9 +215,9 @@ class _Folding:
         self.visits: Counter[str] = Counter()
 
     def levels(self) -> list[Level]:
-        """All levels, outer ones first. A list of work, not recursion: paths and spans can be deep."""
+        """Return all levels, outer ones first. It uses a queue, not recursion: paths and spans can be deep."""
         start = self._runs(0, len(self.line), self._shared(0, len(self.line), 0))
-        work: deque[tuple[Sequence[_Run], int]] = deque([(self._unwrapped(start), 0)])
+        work: deque[tuple[Sequence[_Run], int]] = deque([(self._with_largest_opened(start), 0)])
         levels: list[Level] = []
         while work:
             runs, depth = work.popleft()
@@ -232,7 +232,7 @@ class _Folding:
         return levels
 
     def _runs(self, start: int, stop: int, depth: int) -> list[_Run]:
-        """Nodes ``start`` to ``stop``, which share ``depth`` steps, by their next step."""
+        """Group nodes ``start`` to ``stop``, which share ``depth`` steps, by their next step."""
         runs = []
         while start < stop:
             end = start + 1
@@ -263,10 +263,10 @@ class _Folding:
                 return depth
         return shared
 
-    def _unwrapped(self, runs: list[_Run]) -> list[_Run]:
-        """The outermost level with its largest boxes opened, as long as they hold boxes and there is room.
+    def _with_largest_opened(self, runs: list[_Run]) -> list[_Run]:
+        """Return the outermost level with its largest boxes opened, as long as they contain boxes and these fit.
 
-        Most models are one module in which nearly everything happens: a drawing of that box shows nothing.
+        Most models are one module with nearly all nodes: a drawing of that box would show nothing.
         """
         counts = Counter(self.steps)
         while True:
@@ -275,8 +275,8 @@ class _Folding:
                     continue
                 # All visits of one module count: a training graph has its forward and its backward.
                 path = self.steps[run.start][: run.depth]
-                held = sum(count for steps, count in counts.items() if steps[: run.depth] == path)
-                if 3 * held <= 2 * len(self.line):
+                node_count = sum(count for steps, count in counts.items() if steps[: run.depth] == path)
+                if 3 * node_count <= 2 * len(self.line):
                     continue
                 inner = self._bounded(self._runs(run.start, run.stop, run.depth), run.depth)
                 boxes = sum(not r.single for r in inner)
@@ -287,7 +287,7 @@ class _Folding:
                 return runs
 
     def _bounded(self, runs: Sequence[_Run], depth: int) -> Sequence[_Run]:
-        """At most ``opened`` of them: stretches of plain nodes become spans, else even stretches of all."""
+        """Return at most ``opened`` runs: runs of plain nodes become spans, else all become even spans."""
         if len(runs) <= self.opened:
             return runs
         stretches: list[list[_Run]] = []
@@ -297,7 +297,7 @@ class _Folding:
             else:
                 stretches.append([run])
         if not 1 < len(stretches) <= self.opened:
-            # As many boxes as each of them will hold in turn: 400 nodes are 20 spans of 20.
+            # As many boxes as each of them will contain: 400 nodes are 20 spans of 20.
             ends = list(accumulate((self._counts(run) for run in runs), initial=0))
             if ends[-1] < 2:
                 ends = list(range(len(runs) + 1))
@@ -312,9 +312,8 @@ class _Folding:
         return [s[0] if len(s) == 1 else _Run(s[0].start, s[-1].stop, depth, tuple(s)) for s in stretches]
 
     def _counts(self, run: _Run) -> bool:
-        """Return True if a run counts where stretches are evened out. A node without inputs (an input, a filled tensor)
-        stands in the first of several equal layers only, whose spans would begin elsewhere than those of the others.
-        """
+        """Return True if a run counts for the size of spans. A node without inputs (an input, a filled tensor) is only
+        in the first of several equal layers, whose spans would otherwise begin elsewhere than in the others."""
         return not run.single or bool(self.line[run.start].inputs)
 
     def _path(self, run: _Run, depth: int) -> str:

@@ -1,7 +1,8 @@
-"""Drawings that open box by box: each graph whole, and folded by module with the inside of every box on its own.
+"""Drawings that open box by box: each graph whole, and folded by module with a separate drawing for the inside of every
+box.
 
-The inside of a box is a drawing by itself (a body), so it is small, is placed soon, and can be placed once
-for all boxes that are alike: the twelve layers of a transformer are one layout with twelve sets of names.
+The inside of a box is a drawing of its own (a body): it is small, quickly placed, and equal boxes share one layout: the
+twelve layers of a transformer are one layout with twelve sets of names.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from compile_lens.record.graph import Graph, Node
 
 from .fold import Fold, Level, Part, fold
 from .plan import (
-    LONGEST_EDGE,
-    MOST_LABELLED,
+    MAX_LABELLED,
+    MAX_SPAN,
     BoxContent,
     Pair,
     Plan,
@@ -47,21 +48,21 @@ __all__ = [
     "nest_all",
 ]
 
-FEWEST_FOLDED = 9
-"""A graph of fewer nodes is not folded."""
+MIN_FOLDED = 9
+"""Fewest nodes of a graph that is folded."""
 
-MOST_TYPED = 5000
-"""In a larger graph, types stand in the boxes of the folded form: it has hundreds of layouts."""
+MAX_TYPED = 5000
+"""Most nodes of a graph with types on edges in the folded form; larger ones have types in the boxes."""
 
-LONGEST_INSIDE = 16
-"""Edges that span more ranks than this are cut in the folded form, where a box is tall and has many of them."""
+MAX_SPAN_INSIDE = 16
+"""Most ranks that an edge may span in the folded form, where boxes are tall and have many edges."""
 
-_SIMPLER = 6
-"""The same for the second try, where Graphviz had too little time for the first."""
+_MAX_SPAN_RETRY = 6
+"""The same for the second attempt, after Graphviz exceeded its time."""
 
 
 CostWords = Callable[[Sequence[str]], str]
-"""A function from the names of nodes to what they cost, in words; ``""`` where that is not known."""
+"""Function from the names of nodes to their cost in words; ``""`` if not known."""
 
 
 def _no_cost(names: Sequence[str]) -> str:
@@ -70,17 +71,17 @@ def _no_cost(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class NestedBox(BoxContent):
-    """Content of a box that may hold others: ``inside`` is the number of its body; -1 for a plain node, and for a box
-    that could not be placed inside."""
+    """Content of a box that may contain others: ``inside`` is the number of its body; -1 for a plain node, and for a
+    box whose inside could not be placed."""
 
     inside: int
 
 
 @dataclass(frozen=True)
 class NestedStub:
-    """The texts of a stub: ``others`` are the names at its far ends, ``lines`` what is drawn.
+    """Texts of a stub: ``others`` are the names at its far ends, ``lines`` the text to draw.
 
-    A far end in the same body is a box; one outside of it is a node, wherever that stands.
+    A far end in the same body is a box; one outside it is a node.
     """
 
     others: tuple[str, ...]
@@ -89,7 +90,7 @@ class NestedStub:
 
 @dataclass(frozen=True)
 class Body:
-    """The texts of one drawing; boxes, labels and stubs are in the order of its layout's."""
+    """Texts of one drawing; boxes, labels and stubs are in the order of its layout."""
 
     layout: int
     boxes: tuple[NestedBox, ...]
@@ -99,12 +100,12 @@ class Body:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One graph in two forms, as numbers of bodies; -1 where a form does not exist.
+    """One graph in two forms, as numbers of bodies; -1 if a form does not exist.
 
     Attributes:
         whole: every node, nothing collapsed.
         folded: by module, else by spans of neighbours; its boxes can be opened.
-        note: in words, why there is no whole form, and what could not be drawn.
+        note: why there is no whole form, and what could not be drawn, in words.
     """
 
     whole: int
@@ -114,7 +115,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Nest:
-    """Drawings of several graphs, the bodies that they are made of, and the layouts of those."""
+    """Drawings of several graphs, their bodies, and the layouts of the bodies."""
 
     drawings: tuple[Drawing, ...]
     bodies: tuple[Body, ...]
@@ -130,19 +131,19 @@ def nest_all(
     opened: int = 60,
     timeout: float = 20.0,
 ) -> Nest:
-    """Place graphs whole and folded, with as few runs of Graphviz as their shapes allow.
+    """Place graphs whole and folded, with one run of Graphviz for each distinct shape.
 
     Args:
-        graphs: any stages, and the bodies of higher-order operators as graphs of their own.
+        graphs: any stages, with the subgraphs of higher-order operators as separate graphs.
         modules: for each graph the ``nn.Module`` paths by node name, or ``None`` for those of its nodes.
-        costs: for each graph a function from the names of nodes to what they cost, in words, for boxes that hold them.
+        costs: for each graph a function from the names of nodes to their cost in words, shown in their boxes.
         whole_limit: the most nodes of a graph that is also drawn whole.
         opened: the most boxes in a body of the folded form.
-        timeout: seconds for Graphviz and each layout. When they are up, it is tried once more with shorter
-            edges; what still cannot be placed is left out, and the note says so.
+        timeout: seconds for Graphviz for each layout. After that, it is tried once more with shorter edges; a body
+            that still cannot be placed is left out, and the note says so.
 
     Raises:
-        UsageError: an argument is not usable.
+        UsageError: if an argument is invalid.
     """
     if modules is not None and len(modules) != len(graphs):
         raise UsageError(f"there are {len(modules)} maps of modules for {len(graphs)} graphs")
@@ -157,12 +158,16 @@ def nest_all(
     for index, graph in enumerate(graphs):
         whole = _Whole(graph) if 0 < len(graph.nodes) <= whole_limit else None
         folds = fold(graph.nodes, None if modules is None else modules[index], opened)
-        wanted = folds.folds and len(graph.nodes) >= FEWEST_FOLDED
-        words = costs[index] if costs else _no_cost
-        folded = _Inside(_Flow(folds, types, words), 0) if graph.nodes and (wanted or whole is None) else None
+        is_folded = folds.folds and len(graph.nodes) >= MIN_FOLDED
+        cost_words = costs[index] if costs else _no_cost
+        folded = (
+            _Inside(_Flow(folds, types, cost_words), 0)
+            if graph.nodes and (is_folded or whole is None)
+            else None
+        )
         entries.append((whole, folded))
     placed = _Placed(timeout)
-    # Outermost bodies come first: if they cannot be placed, nobody could get to the others.
+    # Outermost bodies come first: if they cannot be placed, the others cannot be reached.
     placed.add([sketch for pair in entries for sketch in pair if sketch])
     placed.add([i for _, folded in entries if folded and placed.has(folded) for i in folded.flow.insides[1:]])
     bodies = _Bodies(placed)
@@ -171,7 +176,7 @@ def nest_all(
 
 
 def _types(graphs: Sequence[Graph]) -> dict[str, str]:
-    """The class of each module on which all nodes of all graphs agree: late stages only know the path."""
+    """Return the class of each module on which all nodes of all graphs agree: late stages only know the path."""
     kinds_by_path: dict[str, set[str]] = {}
     for node in chain.from_iterable(g.nodes for g in graphs):
         if node.module and node.module_type:
@@ -180,18 +185,18 @@ def _types(graphs: Sequence[Graph]) -> dict[str, str]:
 
 
 class _Whole:
-    """The flat drawing of a graph, to be."""
+    """A future flat drawing of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.inner: list[_Inside] = []
 
     def plan(self, simpler: bool) -> Plan:
-        return make_plan(self.graph, len(self.graph.nodes), _SIMPLER if simpler else LONGEST_EDGE)
+        return make_plan(self.graph, len(self.graph.nodes), _MAX_SPAN_RETRY if simpler else MAX_SPAN)
 
 
 class _Flow:
-    """Who takes whose values in a folded graph, by place in its line."""
+    """Inputs and users of each node in a folded graph, by place in its line."""
 
     def __init__(self, folds: Fold, types: Mapping[str, str], cost: CostWords) -> None:
         self.folds = folds
@@ -210,7 +215,7 @@ class _Flow:
 
 
 class _Inside:
-    """One level of a folded drawing, to be."""
+    """A future drawing of one level of a folded graph."""
 
     def __init__(self, flow: _Flow, number: int) -> None:
         self.flow = flow
@@ -226,10 +231,10 @@ class _Inside:
 
     def plan(self, simpler: bool) -> Plan:
         level, line = self.level, self.flow.folds.line
-        labelled = len(level.parts) <= MOST_LABELLED and len(line) <= MOST_TYPED
+        labelled = len(level.parts) <= MAX_LABELLED and len(line) <= MAX_TYPED
         boxes = tuple(self._box(part, labelled) for part in level.parts)
         flows, outside = self._flows()
-        kept, cut, _ = split(len(boxes), list(flows), _SIMPLER if simpler else LONGEST_INSIDE)
+        kept, cut, _ = split(len(boxes), list(flows), _MAX_SPAN_RETRY if simpler else MAX_SPAN_INSIDE)
         edges = tuple(
             PlannedEdge(a, b, flow_label([line[i] for i in flows[a, b]]) if labelled else "") for a, b in kept
         )
@@ -248,7 +253,7 @@ class _Inside:
         return group_box(part.name, members, part.text, self.flow.types.get(part.module, ""), cost)
 
     def _flows(self) -> tuple[dict[Pair, list[int]], dict[Side, list[int]]]:
-        """Values that go from box to box, and for each side of a box the far nodes outside of this level."""
+        """Return the values that go from box to box, and for each side of a box the far nodes outside this level."""
         level = self.level
         start, stop = level.start, level.stop
         owner = [i for i, part in enumerate(level.parts) for _ in range(part.start, part.stop)]
@@ -268,35 +273,35 @@ class _Inside:
 
 
 def _below(module: str, path: str) -> str:
-    """``module`` as it reads inside the body of ``path``; ``""`` for that module itself."""
+    """Return ``module`` relative to ``path``; ``""`` for that module itself."""
     if module == path:
         return ""
     return module[len(path) + 1 :] if path and module.startswith(f"{path}.") else module
 
 
-_Sketch = _Whole | _Inside
+_Figure = _Whole | _Inside
 
 
 class _Placed:
-    """Sketches with their plans and geometry."""
+    """Drawings with their plans and geometry."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self.plans: dict[_Sketch, Plan] = {}
-        self.answers: dict[_Sketch, Geometry | LayoutError] = {}
-        self.simpler: set[_Sketch] = set()
+        self.plans: dict[_Figure, Plan] = {}
+        self.answers: dict[_Figure, Geometry | LayoutError] = {}
+        self.simpler: set[_Figure] = set()
 
-    def has(self, sketch: _Sketch) -> bool:
+    def has(self, sketch: _Figure) -> bool:
         return isinstance(self.answers.get(sketch), Geometry)
 
-    def add(self, sketches: Sequence[_Sketch]) -> None:
+    def add(self, sketches: Sequence[_Figure]) -> None:
         self._try(sketches, simpler=False)
         late = [s for s in sketches if not self.has(s)]
         if late:
             self._try(late, simpler=True)
             self.simpler.update(s for s in late if self.has(s))
 
-    def _try(self, sketches: Sequence[_Sketch], simpler: bool) -> None:
+    def _try(self, sketches: Sequence[_Figure], simpler: bool) -> None:
         plans = [s.plan(simpler) for s in sketches]
         for sketch, plan, answer in zip(sketches, plans, place_shapes(plans, self.timeout), strict=True):
             self.plans[sketch] = plan
@@ -304,7 +309,7 @@ class _Placed:
 
 
 class _Bodies:
-    """Bodies and layouts under their numbers, those that can be reached only."""
+    """Numbered bodies and layouts, only those that can be reached."""
 
     def __init__(self, placed: _Placed) -> None:
         self.placed = placed
@@ -336,12 +341,12 @@ class _Bodies:
                 notes.append(f"{what} could not be placed: {self.placed.answers[form]}")
         return Drawing(numbers[0], numbers[1], "; ".join(notes))
 
-    def _tree(self, root: _Sketch, notes: list[str]) -> int:
-        """The number of ``root``, whose body is added with those of all that is inside."""
+    def _tree(self, root: _Figure, notes: list[str]) -> int:
+        """Add the bodies of ``root`` and of everything inside it; return the number of ``root``."""
         start = len(self.bodies)
         queue = [root]
         lost: list[str] = []
-        for sketch in queue:  # it grows as it goes
+        for sketch in queue:  # grows during the loop
             plan, geometry = self.placed.plans[sketch], self.placed.answers[sketch]
             assert isinstance(geometry, Geometry)
             boxes = []

@@ -1,4 +1,4 @@
-"""Coordinates for a plan: DOT text out, Graphviz' ``plain`` format back."""
+"""Coordinates for a plan: DOT text to Graphviz, its ``plain`` format back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Box(PlannedBox):
 
 @dataclass(frozen=True)
 class Edge:
-    """A placed edge as a chain of cubic Bézier curves: 1 + 3k points, from source to target.
+    """A placed edge as a chain of cubic Bézier curves: 1 + 3k points from source to target.
 
     ``label_at`` is the middle of the label, ``None`` without one.
     """
@@ -40,7 +40,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Stub:
-    """All cut edges on one side of ``box``: leaving it (``outgoing``) or coming in.
+    """All cut edges on one side of ``box``: outgoing or incoming.
 
     ``others`` are the names of the boxes at the far ends; ``lines`` is the text to draw in the rectangle, and
     ``points`` the short curve between the rectangle and the box, in the direction of the data.
@@ -59,10 +59,10 @@ class Stub:
 
 @dataclass(frozen=True)
 class Layout:
-    """A graph with coordinates. ``notes`` are sentences on what is not shown as it is.
+    """A graph with coordinates. ``notes`` are sentences on simplifications.
 
     Attributes:
-        left_out: names of the nodes that have no box of their own.
+        left_out: names of the nodes without a box of their own.
     """
 
     width: float
@@ -80,7 +80,7 @@ class Layout:
 
 
 class OverBudget(LayoutError):
-    """The drawing is larger than the limit; Graphviz was not run."""
+    """Error for a drawing larger than the limit; Graphviz was not run."""
 
 
 def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:
@@ -89,12 +89,12 @@ def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:
     Args:
         graph: any stage.
         limit: the most boxes to draw; a larger graph is collapsed by ``nn.Module`` path, else by runs.
-        timeout: seconds for Graphviz. When they are up, the graph is tried once more with fewer boxes and
-            shorter edges, and the notes say so.
+        timeout: seconds for Graphviz. After that, the graph is tried once more with fewer boxes and shorter edges,
+            and the notes say so.
 
     Raises:
-        LayoutError: Graphviz is not there, failed, or was over its time limit twice.
-        UsageError: ``limit`` is below 1 or ``timeout`` is not above 0.
+        LayoutError: if Graphviz is missing, failed, or exceeded its time limit twice.
+        UsageError: if ``limit`` is below 1 or ``timeout`` is not above 0.
     """
     layout = place_all([graph], limit=limit, timeout=timeout)[0]
     if isinstance(layout, LayoutError):
@@ -105,13 +105,13 @@ def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:
 def place_all(
     graphs: Sequence[Graph], *, limit: int = 1500, timeout: float = 20.0, most: int | None = None
 ) -> list[Layout | LayoutError]:
-    """Place several graphs in one child process; for one that cannot be placed, its ``LayoutError``.
+    """Place several graphs in one child process; return a ``LayoutError`` for each that cannot be placed.
 
-    ``limit`` and ``timeout`` are those of ``place``, for each graph. ``most`` is how many boxes, edges and stubs all
-    drawings may have together: a graph that has no room left beside those before it is ``OverBudget``.
+    ``limit`` and ``timeout`` are those of ``place``, for each graph. ``most`` limits the boxes, edges and stubs of all
+    drawings together: a graph that exceeds the rest of this budget gives ``OverBudget``.
 
     Raises:
-        UsageError: as ``place`` does, and if ``most`` is below 0.
+        UsageError: like ``place``, and if ``most`` is below 0.
     """
     if limit < 1:
         raise UsageError(f"limit is {limit!r}; it must be at least 1 box")
@@ -144,23 +144,23 @@ def _placed(
     if late:
         smaller = [make_plan(graphs[i], max(1, min(limit, len(plans[i].boxes) // 4)), 8) for i in late]
         note = f"the drawing with more detail did not finish within {timeout:g} s"
-        for i, again in zip(late, place_plans(smaller, timeout), strict=True):
-            if isinstance(again, Layout):
-                again = Layout(
-                    again.width,
-                    again.height,
-                    again.boxes,
-                    again.edges,
-                    again.stubs,
-                    again.left_out,
-                    (*again.notes, note),
+        for i, retried in zip(late, place_plans(smaller, timeout), strict=True):
+            if isinstance(retried, Layout):
+                retried = Layout(
+                    retried.width,
+                    retried.height,
+                    retried.boxes,
+                    retried.edges,
+                    retried.stubs,
+                    retried.left_out,
+                    (*retried.notes, note),
                 )
-            layouts[i] = again
+            layouts[i] = retried
     return layouts
 
 
 def place_plans(plans: Sequence[Plan], timeout: float) -> list[Layout | LayoutError]:
-    """A layout for each plan, or why there is none. Graphviz is not started for plans without boxes.
+    """Return a layout for each plan, or its error. Graphviz is not started for plans without boxes.
 
     One child process places them all; plans that differ only in names are placed once.
     """
@@ -182,7 +182,7 @@ def place_plans(plans: Sequence[Plan], timeout: float) -> list[Layout | LayoutEr
 
 
 def _dot(plan: Plan) -> str:
-    """The plan as DOT, with names of our own only: no text of the user's gets near Graphviz."""
+    """Return the plan as DOT with generated names only: no user text is passed to Graphviz."""
     lines = [
         "digraph {",
         "nodesep=0.25 ranksep=0.3",
@@ -195,8 +195,8 @@ def _dot(plan: Plan) -> str:
         lines.append(f"s{i} [width={_inches(stub.width)} height={_inches(stub.height)}]")
     for edge in plan.edges:
         label = f" label=<{_label_table(edge.label)}>" if edge.label else ""
-        # Boxes that follow each other in execution order make a straight spine; else a bundle of long edges
-        # beside them pushes each one a step to the side, and the drawing becomes a staircase.
+        # Consecutive boxes in execution order form a straight spine; without the weight, a bundle of long edges
+        # next to them pushes each one a step to the side, and the drawing becomes a staircase.
         weight = 5 if edge.target == edge.source + 1 else 1
         lines.append(f"n{edge.source} -> n{edge.target} [weight={weight}{label}]")
     for i, stub in enumerate(plan.stubs):
@@ -219,7 +219,7 @@ def _label_table(label: str) -> str:
 
 
 def _read(plan: Plan, plain: str) -> Layout | LayoutError:
-    """The layout from Graphviz' ``plain`` output (https://graphviz.org/docs/outputs/plain/)."""
+    """Return the layout from Graphviz' ``plain`` output (https://graphviz.org/docs/outputs/plain/)."""
     size: Point | None = None
     centres: dict[str, Point] = {}
     splines: dict[tuple[str, str], tuple[tuple[Point, ...], Point | None]] = {}
@@ -238,7 +238,7 @@ def _read(plan: Plan, plain: str) -> Layout | LayoutError:
             elif words[:1] == ["edge"]:
                 end = 4 + 2 * int(words[3])
                 points = tuple(point(x, y) for x, y in zip(words[4:end:2], words[5:end:2], strict=True))
-                # A label stands between the points and "style color", its own text first.
+                # A label is between the points and "style color", its own text first.
                 labelled = len(words) > end + 2
                 splines[words[1], words[2]] = (points, point(words[-4], words[-3]) if labelled else None)
         if size is None:
@@ -285,7 +285,7 @@ def _stub(
 
 
 def _snap(points: tuple[Point, ...], source: Box, target: Box) -> tuple[Point, ...]:
-    """Ends put exactly onto the boxes: ``plain`` gives five digits, too few in a tall drawing."""
+    """Move the ends exactly onto the boxes: ``plain`` has five digits, too few for a tall drawing."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     bottom = round(source.y + source.height, 1)
     if abs(y0 - bottom) <= 6:

@@ -1,9 +1,9 @@
-"""Plan of a drawing before it has coordinates: boxes, edges, and the edges that are cut into stubs.
+"""Plan of a drawing before it has coordinates: boxes, edges, and edges cut into stubs.
 
-Graphviz' time grows with the length of edges, counted in ranks, far more than with the number of nodes: each
-edge gets a dummy node on every rank that it crosses. Saved activations run from the start of a training
-graph to its output, so a few hundred of them are a few hundred thousand dummies. Edges over many ranks are
-therefore cut, and each end says where the other one is, which is also how a reader finds it.
+Graphviz' time grows with the length of edges, counted in ranks, far more than with the number of nodes: each edge gets
+a dummy node on every rank that it crosses. Saved activations run from the start of a training graph to its output, so a
+few hundred of them are a few hundred thousand dummies. Edges over many ranks are therefore cut, and each end names the
+other one, which also helps a reader to find it.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ NAME_SIZE = 13.0
 TARGET_SIZE = 12.0
 SMALL_SIZE = 12.0
 LABEL_SIZE = 12.0
-"""Font sizes in pixels: a box's first line, its second, its others, and the labels of edges and stubs."""
+"""Font sizes in pixels: first, second and other lines of a box, and labels of edges and stubs."""
 
 LINE_HEIGHT = 1.32
 """Height of a line in ems."""
 
-LONGEST_EDGE = 40
-"""Edges that span more ranks than this are cut."""
+MAX_SPAN = 40
+"""Most ranks that an edge may span; longer ones are cut."""
 
 CROSSINGS, CROSSINGS_PER_BOX = 150, 2
-"""Ranks that all edges together may cross, in any drawing and for each of its boxes.
+"""Most ranks that all edges together may cross: a constant plus a number for each box.
 
-Above this, the longest edges are cut until it holds. Each edge that passes a rank takes a column of its own
-there: a drawing much above this is a bundle of parallel lines with a staircase of boxes in it.
+Above this, the longest edges are cut. Each edge that passes a rank takes a column of its own there: a drawing much
+above this is a bundle of parallel lines with a staircase of boxes in it.
 """
 
-MOST_LABELLED = 300
-"""With more boxes than this, types stand in the boxes: labels on edges make Graphviz four times slower."""
+MAX_LABELLED = 300
+"""Most boxes of a drawing with types on its edges, not in its boxes: labels make Graphviz four times slower."""
 
 _STEPS = (40, 30, 22, 16, 12, 9, 7, 5, 4)
 _STUB_NAMES = 3
 
 Pair = tuple[int, int]
-"""Source and target of an edge, as numbers of boxes."""
+"""Source and target of an edge as numbers of boxes."""
 
 Side = tuple[int, bool]
 """The outgoing (``True``) or the incoming side of a box."""
@@ -67,10 +67,10 @@ class BoxContent:
     """Content of a box.
 
     Attributes:
-        name: unique in its graph: the node's name, or the module path or span of the nodes it holds.
-        kind: the node's kind; ``collapsed`` for a box that holds several nodes.
+        name: unique in its graph: the node's name, or the module path or span of its nodes.
+        kind: the node's kind; ``collapsed`` for a box of several nodes.
         lines: the text to draw, already short enough to fit.
-        members: names of the nodes it stands for; just its own name for a plain node.
+        members: names of its nodes; just its own name for a plain node.
     """
 
     name: str
@@ -98,7 +98,7 @@ class PlannedEdge:
 
 @dataclass(frozen=True)
 class PlannedStub:
-    """One side of the cut edges of box ``box``; ``others`` are the names of the boxes at their other ends."""
+    """The cut edges on one side of box ``box``; ``others`` are the names of the boxes at their other ends."""
 
     box: int
     outgoing: bool
@@ -110,7 +110,7 @@ class PlannedStub:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything to be drawn. ``notes`` say in words what is not."""
+    """Everything to be drawn. ``notes`` describe in words what is left out."""
 
     boxes: tuple[PlannedBox, ...]
     edges: tuple[PlannedEdge, ...]
@@ -118,13 +118,13 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def make_plan(graph: Graph, limit: int, longest: int = LONGEST_EDGE) -> Plan:
-    """Decide what to draw of ``graph`` in at most ``limit`` boxes, with no edge over ``longest`` ranks."""
+def make_plan(graph: Graph, limit: int, longest: int = MAX_SPAN) -> Plan:
+    """Return a plan of ``graph`` with at most ``limit`` boxes and no edge over ``longest`` ranks."""
     notes: list[str] = []
     groups, collapse_note = collapse(graph.nodes, limit)
     if collapse_note:
         notes.append(collapse_note)
-    labelled = len(groups) <= MOST_LABELLED
+    labelled = len(groups) <= MAX_LABELLED
     boxes = _boxes(graph, groups, labelled)
     if not labelled:
         where = "types stand in the boxes: " if any(len(members) == 1 for _, members in groups) else ""
@@ -163,7 +163,7 @@ def _boxes(graph: Graph, groups: Sequence[Group], labelled: bool) -> tuple[Plann
 
 
 def node_box(node: Node, labelled: bool, module: str | None = None) -> PlannedBox:
-    """The box of one node. ``module`` is the path to show in it; by default, its own."""
+    """Return the box of one node. ``module`` is the path to show in it; by default its own."""
     module = node.module if module is None else module
     lines = [Line(shorten(node.name, 30) or "(no name)", "name")]
     target = shorten(node.target, 36)
@@ -185,10 +185,10 @@ def node_box(node: Node, labelled: bool, module: str | None = None) -> PlannedBo
 def group_box(
     name: str, members: tuple[Node, ...], text: str = "", module_type: str | None = None, cost: str = ""
 ) -> PlannedBox:
-    """The box of several nodes.
+    """Return the box of several nodes.
 
-    ``text`` is what it says in place of its name, ``module_type`` its class where the caller knows it, ``cost`` what
-    the nodes cost, in words.
+    ``text`` replaces its name as label, ``module_type`` is its class if the caller knows it, ``cost`` the cost of the
+    nodes in words.
     """
     lines = [Line(shorten(text or name, 36), "name")]
     if module_type is None:
@@ -214,7 +214,7 @@ def _sized(name: str, kind: str, lines: list[Line], members: tuple[str, ...]) ->
 
 
 def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[Pair, list[str]], int]:
-    """Values that go from box to box, in order, and the number of references to nowhere."""
+    """Return the values that go from box to box, in order, and the number of references to unknown nodes."""
     flows: dict[Pair, list[str]] = {}
     unknown = 0
     for node in nodes:
@@ -231,9 +231,7 @@ def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[Pair, lis
     return flows, unknown
 
 
-def split(
-    count: int, pairs: Sequence[Pair], longest: int = LONGEST_EDGE
-) -> tuple[list[Pair], list[Pair], int]:
+def split(count: int, pairs: Sequence[Pair], longest: int = MAX_SPAN) -> tuple[list[Pair], list[Pair], int]:
     """Return the edges between ``count`` boxes to draw whole, those to cut, and the most ranks that one may span."""
     spans = _spans(count, pairs)
     longest = _threshold(spans, longest, CROSSINGS + CROSSINGS_PER_BOX * count)
@@ -244,7 +242,7 @@ def split(
 def _spans(count: int, pairs: Sequence[Pair]) -> dict[Pair, int]:
     """Return the number of ranks that each edge spans: ranks by longest path, sources next to their first use.
 
-    Boxes are in execution order. An edge against it (no well-formed graph has one) has no say in the ranks.
+    Boxes are in execution order. An edge against it, which no well-formed graph has, does not affect the ranks.
     """
     into: list[list[int]] = [[] for _ in range(count)]
     out: list[list[int]] = [[] for _ in range(count)]
@@ -262,7 +260,7 @@ def _spans(count: int, pairs: Sequence[Pair]) -> dict[Pair, int]:
 
 
 def _threshold(spans: dict[Pair, int], longest: int, crossings: int) -> int:
-    """The longest edge to keep so that all that are kept cross at most ``crossings`` ranks."""
+    """Return the longest span to keep so that all kept edges together cross at most ``crossings`` ranks."""
     for step in _STEPS:
         if step > longest:
             continue
@@ -272,7 +270,7 @@ def _threshold(spans: dict[Pair, int], longest: int, crossings: int) -> int:
 
 
 def flow_label(sources: Sequence[Node]) -> str:
-    """Return the label of an edge: a description of the values that it stands for."""
+    """Return the label of an edge: a description of its values."""
     texts = [outputs_text(n) for n in sources]
     if len(texts) == 1:
         outputs = len(sources[0].outputs)
@@ -282,7 +280,7 @@ def flow_label(sources: Sequence[Node]) -> str:
 
 
 def far_ends(boxes: Sequence[PlannedBox], cut: Sequence[Pair]) -> dict[Side, list[str]]:
-    """For each side of a box with cut edges, the names of the boxes at their other ends."""
+    """Return for each side of a box with cut edges the names of the boxes at their other ends."""
     ends: dict[Side, list[str]] = {}
     for a, b in cut:
         ends.setdefault((a, True), []).append(boxes[b].name)
@@ -291,7 +289,7 @@ def far_ends(boxes: Sequence[PlannedBox], cut: Sequence[Pair]) -> dict[Side, lis
 
 
 def make_stubs(ends: Mapping[Side, Sequence[str]]) -> tuple[PlannedStub, ...]:
-    """One stub for each box and side: an output with hundreds of cut edges has one, of a few lines."""
+    """Return one stub for each box and side: an output with hundreds of cut edges has one of a few lines."""
     stubs = []
     for (box, outgoing), names in sorted(ends.items()):
         arrow = "→ to" if outgoing else "← from"

@@ -1,4 +1,4 @@
-"""A process of Graphviz that stays for many pages: to start one takes longer than to place the graphs of a page."""
+"""Long-lived Graphviz process for many pages: starting one takes longer than placing the graphs of a page."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PATIENCE = 3.0
-"""Seconds in which it must place a graph; then it is ended, and the graph placed without it."""
+TIMEOUT = 3.0
+"""Seconds for a graph; after that the process is ended, and the graph placed without it."""
 
-MOST = 2000
-"""Graphs after which another process takes its place: Graphviz does not free all that it uses for one."""
+MAX_GRAPHS = 2000
+"""Graphs after which the process is replaced: Graphviz does not free all memory of a graph."""
 
-REMEMBERED = 500
-"""Answers that are remembered, of graphs that come again unchanged after an edit elsewhere."""
+MAX_CACHED = 500
+"""Most cached answers, for graphs that recur unchanged after an edit elsewhere."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """A program that runs Graphviz: its command, and the form of its questions and answers.
+    """A program that runs Graphviz: its command, and the form of its input and output.
 
     Attributes:
-        question: makes a DOT text into what the program reads.
-        end: the end of each of its answers.
-        answer: makes an answer into ``plain`` output, ``""`` where it is an error.
+        question: function from a DOT text to the program's input.
+        end: the end of each of its replies.
+        answer: function from a reply to ``plain`` output, ``""`` for an error.
     """
 
     command: tuple[str, ...]
@@ -37,10 +37,10 @@ class Dialect:
 
 
 class Resident:
-    """The process. It starts with the first graph, and ends with this one.
+    """A Graphviz process that starts with the first graph and ends with this process.
 
-    Graphs are placed one after another. One that fails, for whatever reason, ends the process and is not answered;
-    the next one starts another. If the first graph of all fails, no other process is started.
+    Graphs are placed one after another. A failure, for any reason, ends the process and gives no answer; the next graph
+    starts another process. If the very first graph fails, no other process is started.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -58,16 +58,16 @@ class Resident:
         for dot in dots:
             answer = self._answers.pop(dot, "") or self._placed(dot)
             if answer:
-                placed[dot] = self._answers[dot] = answer  # last in the order: used last
-        while len(self._answers) > REMEMBERED:
+                placed[dot] = self._answers[dot] = answer  # moves to the end, as most recently used
+        while len(self._answers) > MAX_CACHED:
             del self._answers[next(iter(self._answers))]
         return placed
 
     def _placed(self, dot: str) -> str:
         if self._works is False:
             return ""
-        # An interrupt may have come while it talked, and the rest of the answer is still in the pipe.
-        if self._talking or self._count >= MOST:
+        # An interrupt may have come during an exchange, with the rest of the answer still in the pipe.
+        if self._talking or self._count >= MAX_GRAPHS:
             self.close()
         self._talking = True
         answer = ""
@@ -81,8 +81,8 @@ class Resident:
         return answer
 
     def _exchange(self, question: bytes) -> bytes:
-        """Return the answer to a question, ``b""`` if none came in time. Both are smaller than a pipe, or the process
-        reads before it writes."""
+        """Return the reply to a question, ``b""`` if none came in time. Both fit into a pipe, or the process reads
+        before it writes."""
         if self._process is None:
             self._count = 0
             self._process = subprocess.Popen(
@@ -97,12 +97,12 @@ class Resident:
         left = memoryview(question)
         while left:
             left = left[os.write(self._process.stdin.fileno(), left) :]
-        back, late = self._process.stdout.fileno(), time.monotonic() + PATIENCE
+        output, deadline = self._process.stdout.fileno(), time.monotonic() + TIMEOUT
         data = b""
         while not data.endswith(self._dialect.end):
-            if not select.select([back], [], [], max(0.0, late - time.monotonic()))[0]:
+            if not select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return b""
-            part = os.read(back, 1 << 16)
+            part = os.read(output, 1 << 16)
             if not part:
                 return b""
             data += part
@@ -116,7 +116,7 @@ class Resident:
             self._close_pipes()
 
     def _close_pipes(self) -> None:
-        """Let go of the process: it ends at the end of its input, once no process holds the other end."""
+        """Close the pipes: the process ends at the end of its input, once no process has the other end open."""
         if self._process is not None:
             for pipe in (self._process.stdin, self._process.stdout):
                 assert pipe is not None

@@ -1,4 +1,4 @@
-"""Drawings that are alike are placed once: one layout, with room for the texts of each of them."""
+"""Shared layouts: drawings of the same shape are placed once, with room for the texts of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plan import LABEL_SIZE, Plan
 from .text import columns, width
 
 TOLERANCE = 40.0
-"""Widths of text in pixels that may differ between drawings that share a layout, about six characters."""
+"""Largest difference of text widths, in pixels, between drawings that share a layout: about six characters."""
 
 Rectangle = tuple[float, float, float, float]
 """x and y of the top left corner, width and height, in pixels."""
@@ -40,7 +40,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Coordinates without texts, for all bodies that are alike."""
+    """Coordinates without texts, for all bodies of one shape."""
 
     width: float
     height: float
@@ -50,47 +50,47 @@ class Geometry:
 
 
 def place_shapes(plans: Sequence[Plan], timeout: float) -> list[Geometry | LayoutError]:
-    """The layout of each plan, the same object for those that are alike, or why there is none.
+    """Return the layout of each plan, the same object for those of one shape, or its error.
 
-    ``timeout`` is in seconds and for each layout. One child process places them all.
+    ``timeout`` is in seconds for each layout. One child process places them all.
     """
     shapes, numbers = _shapes(plans)
-    roomy_plans = [shape.roomy() for shape in shapes]
+    widest_plans = [shape.widest_plan() for shape in shapes]
     answers = [
         layout if isinstance(layout, LayoutError) else _geometry(plan, layout)
-        for plan, layout in zip(roomy_plans, place_plans(roomy_plans, timeout), strict=True)
+        for plan, layout in zip(widest_plans, place_plans(widest_plans, timeout), strict=True)
     ]
     return [answers[number] for number in numbers]
 
 
 class _Shape:
-    """Plans that are alike but for widths, which are close: they share one layout with room for each."""
+    """Plans that differ only in similar widths: they share one layout with room for each."""
 
     def __init__(self, plan: Plan, widths: Sequence[float]) -> None:
         self.plan = plan
-        self.least = list(widths)
-        self.most = list(widths)
+        self.narrowest = list(widths)
+        self.widest = list(widths)
         self.labels = [e.label for e in plan.edges]
 
     def take(self, plan: Plan, widths: Sequence[float]) -> bool:
-        """Make room for one more plan, if its widths are close to all that are here."""
+        """Add a plan if its widths are close to all others; return True if it was added."""
         if any(
             w - low > TOLERANCE or high - w > TOLERANCE
-            for w, low, high in zip(widths, self.least, self.most, strict=True)
+            for w, low, high in zip(widths, self.narrowest, self.widest, strict=True)
         ):
             return False
-        self.least = [min(pair) for pair in zip(widths, self.least, strict=True)]
-        self.most = [max(pair) for pair in zip(widths, self.most, strict=True)]
+        self.narrowest = [min(pair) for pair in zip(widths, self.narrowest, strict=True)]
+        self.widest = [max(pair) for pair in zip(widths, self.widest, strict=True)]
         self.labels = [
             max(e.label, text, key=columns) for e, text in zip(plan.edges, self.labels, strict=True)
         ]
         return True
 
-    def roomy(self) -> Plan:
-        """The plan to place."""
-        most = iter(self.most)
-        boxes = tuple(replace(b, width=next(most)) for b in self.plan.boxes)
-        stubs = tuple(replace(s, width=next(most)) for s in self.plan.stubs)
+    def widest_plan(self) -> Plan:
+        """Return the plan to place, with the largest widths."""
+        widest = iter(self.widest)
+        boxes = tuple(replace(b, width=next(widest)) for b in self.plan.boxes)
+        stubs = tuple(replace(s, width=next(widest)) for s in self.plan.stubs)
         edges = tuple(replace(e, label=text) for e, text in zip(self.plan.edges, self.labels, strict=True))
         return Plan(boxes, edges, stubs)
 
@@ -99,7 +99,7 @@ _Key = tuple[tuple[float, ...], tuple[tuple[int, int, bool], ...], tuple[tuple[i
 
 
 def _shapes(plans: Sequence[Plan]) -> tuple[list[_Shape], list[int]]:
-    """The different shapes, and for each plan the number of its own."""
+    """Return the distinct shapes, and for each plan the number of its shape."""
     shapes: list[_Shape] = []
     known: dict[_Key, list[int]] = {}
     numbers = []

@@ -1,4 +1,4 @@
-"""Text in drawings: how wide it is, how it is shortened, and the short exact form of a tensor's type."""
+"""Text in drawings: its width, shortening, and the short exact form of a tensor's type."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ SHORT_DTYPES = {
     "complex64": "c64",
     "complex128": "c128",
 }
-"""Short names as FX prints them; a dtype that is not here keeps its full name."""
+"""FX's short names; any other dtype keeps its full name."""
 
-# XML 1.0 has no way to write these, not even as a reference; a lone surrogate has no UTF-8 form either.
+# XML 1.0 cannot represent these, not even as references; a lone surrogate has no UTF-8 form either.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile(r"\s+")
 
 
-# They are not seen, and turn around or hide what stands beside them.
+# Invisible characters that reverse or hide neighbouring text.
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 
 def clean(text: str) -> str:
-    """``text`` with every character that XML and UTF-8 cannot carry replaced by U+FFFD, and those that change
-    the direction of a text or are not seen written out."""
+    """Return ``text`` with characters that XML and UTF-8 cannot represent replaced by U+FFFD, and invisible ones and
+    those that change the direction of text as escapes."""
     return _HIDDEN.sub(_written_out, _NO_XML.sub("\ufffd", text))
 
 
@@ -53,14 +53,14 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` cleaned, with each run of white space (line breaks too) turned into one space."""
+    """Return ``text`` cleaned, with each run of white space, line breaks included, as one space."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()  # nearly all texts, and there are many
     return _BREAKS.sub(" ", clean(text)).strip()
 
 
 def columns(text: str) -> int:
-    """Width of ``text`` in monospace columns: East Asian wide characters and emoji take two, marks none."""
+    """Return the width of ``text`` in monospace columns: East Asian wide characters and emoji take two, marks none."""
     if text.isascii():
         return len(text)
     return sum(1 if c < "\x80" else _columns_of(c) for c in text)
@@ -74,16 +74,16 @@ def _columns_of(character: str) -> int:
 
 
 def width(text: str, size: float) -> float:
-    """Width of ``text`` in pixels, in a monospace font of ``size`` pixels."""
+    """Return the width of ``text`` in pixels, in a monospace font of ``size`` pixels."""
     return math.ceil(columns(text) * CHAR_WIDTH * size * 10) / 10
 
 
 def shorten(text: str, limit: int) -> str:
-    """``text`` on one line, in at most ``limit`` columns, with ``…`` for what is left out of its middle."""
+    """Return ``text`` on one line, in at most ``limit`` columns, with ``…`` for its omitted middle."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()  # nearly all texts, and there are many
-    # Only the ends can survive, so a very long text need not be scanned whole. A column needs a character,
-    # but a character may need none (marks), hence the generous share.
+    # Only the ends remain, so a very long text need not be scanned whole. A column needs a character,
+    # but a character may need no column (marks), hence the generous factor.
     if len(text) > 16 * limit:
         text = text[: 8 * limit] + text[-8 * limit :]
         cut = True
@@ -92,9 +92,9 @@ def shorten(text: str, limit: int) -> str:
     text = one_line(text)
     if columns(text) <= limit and not cut:
         return text
-    room = max(limit - 1, 0)
-    head = _fitting(text, room - room // 2)
-    tail = _fitting(text[::-1], room // 2)[::-1]
+    available = max(limit - 1, 0)
+    head = _fitting(text, available - available // 2)
+    tail = _fitting(text[::-1], available // 2)[::-1]
     return f"{head}…{tail}"
 
 
@@ -109,14 +109,14 @@ def _fitting(text: str, limit: int) -> str:
 
 @functools.lru_cache(maxsize=10_000)
 def tensor_text(tensor: Tensor) -> str:
-    """Type and shape in short exact form: ``f32[1000, 64]``, ``i64[]``, ``f32[s0, 64]``."""
+    """Return type and shape in short exact form: ``f32[1000, 64]``, ``i64[]``, ``f32[s0, 64]``."""
     dtype = tensor.dtype.removeprefix("torch.")
     return f"{SHORT_DTYPES.get(dtype, dtype)}[{', '.join(str(size) for size in tensor.shape)}]"
 
 
 def outputs_text(node: Node) -> str:
-    """Return the text of an edge for the outputs of ``node``: its one tensor, two of them, or their number; ``""`` if
-    none is known."""
+    """Return the text of an edge for the outputs of ``node``: one or two tensors, or their number; ``""`` if none is
+    known."""
     if not node.outputs:
         return ""
     if len(node.outputs) > 2:

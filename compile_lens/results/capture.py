@@ -1,4 +1,4 @@
-"""A capture as users hold it: what was seen, with its measures and views at hand."""
+"""Captures for users: records with measures and views as methods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Capture(TextForms, Record):
-    # The attributes are the record's, told once.
+    # The attributes are documented at the record.
     __doc__ = f"""{(Record.__doc__ or "").rstrip()}
 
     ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``profile`` a ``Profile``, ``target`` a ``Target``;
@@ -45,7 +45,7 @@ class Capture(TextForms, Record):
     (``Roofline``), ``coverage`` (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify``
     (``Verification``), ``divergence`` (``Divergence``), ``memory_curve`` (``MemoryCurve``), ``text``, ``brief``,
     ``brief_dict``, ``join``, ``save``, ``to_json`` and ``from_json``.
-    ``help(type(capture.ledger))`` and the like tell more of each.
+    ``help(type(capture.ledger))`` and the like describe each.
     """
 
     _translated = True
@@ -65,8 +65,7 @@ class Capture(TextForms, Record):
         return Chain(self)
 
     def coverage(self) -> Coverage:
-        """Return the share of the generated code that reaches a Python line, a figure that the tool reports about
-        itself."""
+        """Return the share of the generated code that reaches a Python line, a figure about the tool itself."""
         from ..measures.coverage import coverage
 
         return coverage(self)
@@ -80,39 +79,38 @@ class Capture(TextForms, Record):
         """Return whether ``a`` and ``b`` are one kernel, and why (see ``compile_lens.measures.fusion``).
 
         Each is a kernel or its name, the name of a node, a loop or a group, a function or operator that is called
-        once, a Python line (``"model.py:7"``; a number where there is one file), a call in one by its columns
-        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``), a module (``"module:layers.3"``), or an address: all
-        that ``chain`` takes. ``phase``
-        (``"backward"``, ``"0/1 forward"``) picks one where they are in several. Raises ``UsageError`` for what is
-        unknown or ambiguous, such as ``"mul"`` where several nodes multiply.
+        once, a Python line (``"model.py:7"``; a number if there is one file), a call in one by its columns
+        (``"model.py:7:11-23"``) or by name (``"sin@7"``), a module (``"module:layers.3"``), or an address: everything
+        that ``chain`` accepts. ``phase`` (``"backward"``, ``"0/1 forward"``) selects one of several graphs. Raise
+        ``UsageError`` for an unknown or ambiguous item, such as ``"mul"`` if several nodes multiply.
         """
         from ..measures.fusion import why
 
         return why(self, a, b, phase)
 
     def traffic(self) -> Traffic:
-        """Bytes and arithmetic of each kernel, modelled (see ``compile_lens.measures.traffic``)."""
+        """Return modelled bytes and arithmetic of each kernel (see ``compile_lens.measures.traffic``)."""
         from ..measures.traffic import traffic
 
         return traffic(self)
 
     def cost(self, by: Literal["line", "kernel", "module"] = "line", basis: str = "") -> Cost:
-        """Return the cost of one call by Python line, by kernel or by module, what costs most first.
+        """Return the cost of one call by Python line, kernel or module, most expensive first.
 
-        Measured time where every kernel was timed, else the least time at the roofline where the device's speeds are
-        known, else bytes moved; ``basis`` picks one of ``"measured"``, ``"roofline"`` and ``"bytes"``. Raises
-        ``UsageError`` for one that is not known.
+        The cost is measured time if every kernel was timed, else the roofline time if the device's speeds are known,
+        else bytes moved; ``basis`` selects one of ``"measured"``, ``"roofline"`` and ``"bytes"``. Raise ``UsageError``
+        if that one is not known.
         """
         from ..measures.cost import cost
 
         return cost(self, by, basis)
 
     def memory(self, by: Literal["line", "name"] = "line") -> MemoryUse:
-        """Return the bytes that are live at the peak, and those saved for the backward, by Python line or by name.
+        """Return the bytes live at the peak, and those saved for the backward, by Python line or by name.
 
-        By name: parameters and buffers by the qualified names that ``named_parameters()`` gives them, values by the
-        expressions that made them. Modelled, in bytes (see ``compile_lens.measures.memory_use``). Raises
-        ``UsageError`` for another ``by``.
+        Names are the qualified names of parameters and buffers, as in ``named_parameters()``, and the expressions that
+        made values. The bytes are modelled (see ``compile_lens.measures.memory_use``). Raise ``UsageError`` for
+        another ``by``.
 
         Example::
 
@@ -123,9 +121,9 @@ class Capture(TextForms, Record):
         return memory_use(self, by)
 
     def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
-        """Return whether memory or arithmetic bounds each kernel on a device of that ``speed``.
+        """Return whether memory or arithmetic bounds each kernel on a device of the given ``speed``.
 
-        Without one: the speed that ``benchmark`` measured, or the published peaks of the capture's device.
+        The default is the speed that ``benchmark`` measured, or the published peaks of the capture's device.
         """
         from ..measures.roofline import roofline
 
@@ -138,20 +136,20 @@ class Capture(TextForms, Record):
         return lacking
 
     def join(self, trace: str | Path, id: str | Mapping[str, str] = "") -> Capture:
-        """This capture with the times that torch's profiler measured of its kernels, from a trace that it exported
-        (``profiler.export_chrome_trace``): ``profile`` of what is returned.
+        """Return this capture with kernel times from a trace of torch's profiler (``profiler.export_chrome_trace``) as
+        its ``profile``.
 
-        Which compiled graph of the trace is which compilation is told by its launches: their names, in the order of
-        the code. What cannot be told so is left out, with the reason.
+        Compiled graphs of the trace are matched with compilations by the names of their launches in code order.
+        Graphs that cannot be matched are left out, with the reason.
 
         Args:
             trace: the file, ``.json`` or ``.json.gz``.
-            id: compile id in the trace (``"3/0"``), for a capture of one compilation; a dict from those of this
-                capture to those of the trace, for several.
+            id: for a capture of one compilation its compile id in the trace (``"3/0"``); for several a dict from ids of
+                this capture to those of the trace.
 
         Raises:
-            UsageError: there is no such file, or an ``id`` that the trace or the capture does not have.
-            RecordError: it is no trace of the profiler.
+            UsageError: if there is no such file, or the trace or the capture does not have an ``id``.
+            RecordError: if it is no trace of the profiler.
         """
         from ..measures.profile import known_ids, profile_of_capture
         from ..record.profiler_trace import read_trace
@@ -160,25 +158,25 @@ class Capture(TextForms, Record):
         return replace(self, profile=profile_of_capture(self, parsed, known_ids(self, parsed, id)))
 
     def story(self, lang: str = "en") -> Story:
-        """The capture told stage by stage in plain words, made of the record alone.
+        """Return a description of the capture, stage by stage in plain words, from the record alone.
 
-        ``str()`` of it is the text, ``.sentences`` say what each is about (stage, addresses of ``chain``) and what
-        it counts. ``lang`` is ``"en"`` or ``"zh"``; what the program and the compiler said stays in their words.
-        Raises ``UsageError`` for a language that there is not.
+        Its ``str()`` is the text; ``.sentences`` have the subject (stage, addresses of ``chain``) and the counts of
+        each sentence. ``lang`` is ``"en"`` or ``"zh"``; texts of the program and the compiler are not translated.
+        Raise ``UsageError`` for another language.
         """
         from ..views.story import story
 
         return story(self, lang)
 
     def to_json(self) -> str:
-        """The record as JSON text; ``from_json`` gives an equal record back."""
+        """Return the record as JSON text, from which ``from_json`` restores an equal record."""
         from ..record.codec import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Capture:
-        """A record from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
+        """Return the capture in a JSON text, without running code; raise ``RecordError`` if it is invalid or newer."""
         from ..record import codec, consistency
 
         capture = codec.from_json(text, cls)
@@ -186,10 +184,11 @@ class Capture(TextForms, Record):
         return capture
 
     def save(self, path: str | Path, lang: str | None = None) -> Path:
-        """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
+        """Write the capture to ``path`` atomically and return the path; the suffix selects the form: .html .json .svg
+        .md .txt.
 
-        The file appears whole or not at all. ``lang`` is the language of a page: ``"en"`` or ``"zh"``; that of
-        ``course.language`` if not given. Raises ``UsageError`` for another one, another ending or an unwritable place.
+        ``lang`` is the language of a page, ``"en"`` or ``"zh"``; the default is that of ``course.language``. Raise
+        ``UsageError`` for another language, another suffix or an unwritable path.
         """
         from ..views.exports import save_capture
 
@@ -205,10 +204,10 @@ class Capture(TextForms, Record):
     ) -> Verification:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
 
-        Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
-        were kept (``capture(…, keep_inputs=True)``). Arguments are given as to ``compile_lens.capture``. Triton code
-        for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the capture
-        is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
+        Without arguments it uses the function and inputs of the capture if the caller still holds references to them,
+        or if they were kept (``capture(…, keep_inputs=True)``). Arguments are those of ``compile_lens.capture``. Triton
+        code for an absent GPU runs in Triton's interpreter; ``target`` names such a device if the capture has none.
+        Return a ``Verification`` (see ``compile_lens.record.verification``).
         """
         verification: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target, named)
         return verification
@@ -216,11 +215,11 @@ class Capture(TextForms, Record):
     def divergence(
         self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, **named: Any
     ) -> Divergence:
-        """Compare the built code with eager PyTorch; where they differ, find the operation and the cause.
+        """Compare the built code with eager PyTorch; if they differ, find the operation and the cause.
 
-        As ``compile_lens.divergence``. Without arguments it uses the function and inputs of the capture while the
-        caller still holds them, or if they were kept (``capture(…, keep_inputs=True)``), with the values that they
-        have now: the capture made the call, so that an input in which the function writes holds what it wrote.
+        Works like ``compile_lens.divergence``. Without arguments it uses the function and inputs of the capture if the
+        caller still holds references to them, or if they were kept (``capture(…, keep_inputs=True)``), with their
+        current values: an input that the function changes in place was changed by the call of the capture.
         """
         divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs, named)
         return divergence
@@ -234,19 +233,19 @@ class Capture(TextForms, Record):
         **named: Any,
     ) -> MemoryCurve:
         """Capture the call once for each value of ``activation_memory_budget``, and return the bytes saved for the
-        backward, the peaks, and what the backward computes again.
+        backward, the peaks, and the operators that the backward recomputes.
 
         Each point is a capture of its own, for the target of this one. Code is generated, not run: bytes are modelled.
-        This capture has the curve as ``budget_curve`` from then on: its page, text and JSON show it.
-        Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
-        were kept (``capture(…, keep_inputs=True)``).
+        The curve becomes ``budget_curve`` of this capture, whose page, text and JSON then show it.
+        Without arguments it uses the function and inputs of the capture if the caller still holds references to them,
+        or if they were kept (``capture(…, keep_inputs=True)``).
 
         Args:
-            budgets: numbers from 0 (all is computed again) to 1 (torch's default); eleven of them if not given.
+            budgets: numbers from 0 (everything is recomputed) to 1 (torch's default); eleven of them by default.
 
         Raises:
-            UsageError: a budget is no number from 0 to 1, the capture has no backward, or its function or an input is
-                gone.
+            UsageError: if a budget is no number from 0 to 1, the capture has no backward, or its function or an input
+                no longer exists.
 
         Example::
 
@@ -279,7 +278,7 @@ class Capture(TextForms, Record):
 
 
 class ErrorOfCapture(LensError):
-    """An error with the capture that it is of."""
+    """Error with the capture in which it occurred."""
 
     def __init__(self, message: str, capture: Capture) -> None:
         super().__init__(message)
@@ -287,7 +286,7 @@ class ErrorOfCapture(LensError):
 
 
 class CaptureError(ErrorOfCapture):
-    """The function raised, or a stage of the compiler rejected it.
+    """Error if the function raised, or a stage of the compiler rejected it.
 
     Attributes:
         capture: the partial record; every stage before the failure is intact and ``capture.failure``
@@ -298,17 +297,17 @@ class CaptureError(ErrorOfCapture):
 
     @classmethod
     def of(cls, message: str, capture: str) -> CaptureError:
-        """The error anew, of its message and its capture as JSON."""
+        """Return the error rebuilt from its message and its capture as JSON."""
         from ..record.codec import from_json
 
         return cls(message, from_json(capture, Capture))
 
 
 class NotOneKernelError(ErrorOfCapture):
-    """A function is not exactly one kernel with a source: the message says what it is instead, why, and what to try.
+    """Error for a function that is not exactly one kernel with a source; the message says why, and what to try.
 
     Attributes:
-        capture: what was captured.
+        capture: the capture of the function.
     """
 
     __module__ = "compile_lens"

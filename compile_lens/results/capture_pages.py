@@ -1,4 +1,4 @@
-"""Pages of the captures of a program's graphs, beside the program's own page."""
+"""Pages of the captures of a program's graphs, next to the program's own page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .capture import Capture, CaptureError
 def save_captures(
     graphs: Sequence[ProgramGraph], captured: Callable[[ProgramGraph], Capture], beside: Path
 ) -> tuple[dict[str, str], list[str]]:
-    """Capture each graph and write its page: ``report-graph0.html`` beside ``report.html``. Return the names of the
+    """Capture each graph and write its page: ``report-graph0.html`` next to ``report.html``. Return the names of the
     files by compile id, and a note for each graph without one.
 
     Raises:
-        UsageError: no graph was kept, or a place cannot be written.
+        UsageError: if no graph was retained, or a path cannot be written.
     """
     pages: dict[str, str] = {}
     notes = []

@@ -1,4 +1,4 @@
-"""Several captures as users hold them: targets side by side, the difference of two, and what-if trials."""
+"""Results over several captures: targets side by side, the difference of two, and what-if trials."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..views.summaries.summary import Summary
 
 FORMAT, VERSION = "compile_lens comparison", 1
-"""The first fields of a saved comparison."""
+"""Format name and schema version of a saved comparison."""
 
 
 class _SideBySide(TextForms):
-    """A subject of several captures: its page shows them side by side."""
+    """A result over several captures, whose page shows them side by side."""
 
     def _page(self, path: Path) -> str:
         from ..views.live.compare import page
@@ -46,12 +46,12 @@ class Comparison(_SideBySide, ComparisonRecord):
 
     @property
     def captures(self) -> dict[str, Capture]:
-        """The captures by target, of the targets that did not fail."""
+        """Captures by target, for the targets that did not fail."""
         return cast("dict[str, Capture]", super().captures)
 
     @classmethod
     def of(cls, *captures: Capture) -> Comparison:
-        """The comparison of captures that are there already, such as records that were loaded.
+        """Return the comparison of existing captures, such as loaded records.
 
         A column is named by the capture's target, else by its device; equal names are numbered.
         """
@@ -60,7 +60,7 @@ class Comparison(_SideBySide, ComparisonRecord):
         return side_by_side(cls, *captures)
 
     def to_json(self) -> str:
-        """The comparison with its captures as JSON text, the same for the same comparison; see ``from_json``."""
+        """Return the comparison with its captures as JSON text, deterministically; see ``from_json``."""
         columns = [
             {
                 "target": c.target,
@@ -82,9 +82,10 @@ class Comparison(_SideBySide, ComparisonRecord):
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
-        """A comparison from its JSON text; rows and differences are computed anew from the captures. Runs no code.
+        """Return the comparison in a JSON text, without running code. Rows and differences are recomputed from the
+        captures.
 
-        Raises ``RecordError`` if it is no comparison, or a newer one.
+        Raise ``RecordError`` if it is no comparison, or a newer one.
         """
         from ..measures.compare.table import across
 
@@ -136,13 +137,13 @@ class Difference(_SideBySide, DifferenceRecord):
 
     @property
     def summary(self) -> str:
-        """The causes with their lines, the figures that follow, and the fusion that changed, a line each."""
+        """The causes with their lines, the changed figures and the changed fusions, one line each."""
         from ..views.subjects.diff import summary
 
         return "\n".join(summary(self))
 
     def to_markdown(self) -> str:
-        """The difference as Markdown, for a pull request."""
+        """Return the difference as Markdown, for a pull request."""
         from ..views.render.markdown import page
 
         return page(self._document())
@@ -166,15 +167,14 @@ class Difference(_SideBySide, DifferenceRecord):
 class WhatIf(DocumentForms, WhatIfRecord):
     """Result of ``compile_lens.what_if``: a ``WhatIfRecord`` with methods.
 
-    On the page that ``save("x.html")`` writes, each switch that changes a figure opens its difference, and leads to its
-    living page, ``x-split_reductions.html`` beside it.
+    On the page that ``save("x.html")`` writes, each switch that changes a figure opens its difference and links to its
+    live page, ``x-split_reductions.html`` in the same folder.
     """
 
     _kind = "outcome"
 
     def diff(self, name: str) -> Difference:
-        """Return the difference that a switch makes at every level. Raises ``UsageError`` for one that was not
-        captured."""
+        """Return the difference that a switch makes at every level; raise ``UsageError`` if it was not captured."""
         from ..measures.diff.levels import difference
 
         captures = {trial.name: trial.capture for trial in self.trials if trial.capture is not None}

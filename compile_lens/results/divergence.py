@@ -1,4 +1,4 @@
-"""The result of ``divergence`` as users hold it."""
+"""The result of ``divergence``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Divergence(DocumentForms, DivergenceRecord):
     """Result of ``compile_lens.divergence``: a ``DivergenceRecord`` with its views as methods; true if the values
     agree.
 
-    The page that ``save("x.html")`` writes leads to that of its code, ``x-code.html`` beside it, and back.
+    The page that ``save("x.html")`` writes and that of its code, ``x-code.html`` next to it, link to each other.
     """
 
     _kind = "divergence"

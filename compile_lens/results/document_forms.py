@@ -1,4 +1,4 @@
-"""The files and displays of what users hold, each made of its Document."""
+"""Files and displays of results, rendered from their Documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DocumentDisplay:
-    """A subject with a Document: as text, and in a notebook."""
+    """A result with a Document, shown as text and in a notebook."""
 
     def _document(self) -> Document:
         raise NotImplementedError
@@ -23,7 +23,7 @@ class DocumentDisplay:
         return fragment(self._document())
 
     def _plain(self) -> str:
-        """Return the text for what is no terminal."""
+        """Return the text for output other than a terminal."""
         from ..views.render.text import DEFAULT_WIDTH, page
 
         return page(self._document(), DEFAULT_WIDTH, ascii=False)
@@ -42,7 +42,7 @@ class DocumentDisplay:
 
 
 class DocumentForms(DocumentDisplay):
-    """A display that is a file as well. ``_kind`` is its key in ``formats.FORMS``."""
+    """A display that can also be saved. ``_kind`` is its key in ``formats.FORMS``."""
 
     _kind = ""
 
@@ -51,21 +51,21 @@ class DocumentForms(DocumentDisplay):
         def to_dict(self) -> dict[str, Any]: ...
 
     def _page(self, path: Path) -> str:
-        """Return the page for a browser, which will stand at ``path``."""
+        """Return the HTML page to be saved at ``path``."""
         from ..views.render.html import page
 
         return page(self._document())
 
     def to_json(self) -> str:
-        """Return it as JSON text, without captures."""
+        """Return the result as JSON text, without captures."""
         from ..record.files import plain_json
 
         return plain_json(self.to_dict())
 
     def save(self, path: str | Path) -> Path:
-        """Write it to ``path``; the ending chooses the form: .html .md .txt .json.
+        """Write the result to ``path`` atomically; the suffix selects the form: .html .md .txt .json.
 
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        Raise ``UsageError`` for another suffix or an unwritable path.
         """
         from ..views.render.formats import FORMS, save
 

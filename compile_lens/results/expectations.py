@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class ExpectationError(ErrorOfCapture, AssertionError):
-    """A capture is not as expected, or nobody knows whether it is: what was found, why, and what to try.
+    """Error for a capture that is not as expected, or not known to be: the actual value, the reasons, and what to try.
 
     Attributes:
-        capture: what was looked at; ``error.capture.save("report.html")`` writes its page.
+        capture: the capture; ``error.capture.save("report.html")`` writes its page.
     """
 
     __module__ = "compile_lens"
 
 
 class NumericExpectation:
-    """A number of a capture, to be called with what it should be, in one of four forms."""
+    """A number of a capture, to be called with its expected value in one of four forms."""
 
     def __init__(self, expectations: Expectations, name: str) -> None:
         self._expectations, self._name = expectations, name
@@ -43,14 +43,14 @@ class NumericExpectation:
         within: tuple[int, int] | None = None,
         phase: str = "",
     ) -> Expectations:
-        """Holds, or raises ``ExpectationError``. ``within`` includes both numbers; ``phase`` looks at one alone."""
+        """Raise ``ExpectationError`` unless it holds. ``within`` includes both numbers; ``phase`` selects one phase."""
         __tracebackhide__ = True
         bounds = Bounds.of(self._name, equal, at_most, at_least, within)
         return self._expectations._figure(self._name, bounds, phase)
 
 
 class NumericAttribute:
-    """An attribute of ``Expectations`` that asks for a number."""
+    """An attribute of ``Expectations`` for a number."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -63,18 +63,17 @@ class Expectations:
     """Result of ``compile_lens.expect``: each method returns this object if the expectation holds, or raises
     ``ExpectationError``.
 
-    Numbers are asked for in one of four forms: ``launches(1)``, ``launches(at_most=2)``, ``launches(at_least=1)``,
-    ``launches(within=(1, 3))``, bounds included. What the record does not know for sure (a stage is missing, a call
+    Numbers are expected in one of four forms: ``launches(1)``, ``launches(at_most=2)``, ``launches(at_least=1)``,
+    ``launches(within=(1, 3))``, bounds included. A number that is not certain (a stage is missing, control flow
     decides, a part is unknown) fails with the reason. ``phase`` (``"forward"``, ``"backward"``, ``"inference"``)
-    looks at one graph's phase alone. Of a capture that failed, or of which nothing was compiled, nothing holds but
-    ``graphs(0)``.
+    selects one phase. For a capture that failed, or compiled nothing, only ``graphs(0)`` holds.
     """
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
 
     launches = NumericAttribute()
-    """Kernel launches in one call of the generated code, library calls among them (measured)."""
+    """Kernel launches in one call of the generated code, library calls included (measured)."""
     groups = NumericAttribute()
     """Groups that do work, after fusion (measured); on a CPU several of them may be one launch."""
     extern = NumericAttribute()
@@ -82,42 +81,42 @@ class Expectations:
     bytes = NumericAttribute()
     """Bytes that the groups read and write (modelled from sizes)."""
     peak = NumericAttribute()
-    """The most bytes that the code of one graph holds at once, inputs and results among them (modelled)."""
+    """Peak of live bytes within one graph, inputs and results included (modelled)."""
     saved = NumericAttribute()
-    """Bytes that the forward keeps for the backward beside inputs and results (modelled): an input or a result of the
-    function that the backward reads is kept, too, and not counted, for it is there anyhow. Softmax keeps its result,
+    """Bytes that the forward saves for the backward besides inputs and results (modelled): an input or a result of the
+    function that the backward reads is saved, too, but not counted, since it exists anyway. Softmax saves its result,
     and ``saved`` is 0."""
     graphs = NumericAttribute()
-    """Graphs that Dynamo handed to the backend, as torch counts them: recompiles are graphs, too (measured)."""
+    """Graphs that Dynamo handed to the backend, as torch counts them, recompiles included (measured)."""
     graph_breaks = NumericAttribute()
-    """Graph breaks (measured). A function that is skipped without one is none: see ``compiled``."""
+    """Graph breaks (measured). A function skipped without a break does not count: see ``compiled``."""
     recompiles = NumericAttribute()
-    """Number of times that a function was compiled again while it ran (measured)."""
+    """Number of recompiles (measured)."""
 
     def compiled(self) -> Expectations:
-        """All of it was compiled: no graph break, and nothing ran eagerly."""
+        """Expect that everything was compiled: no graph break, and nothing ran eagerly."""
         __tracebackhide__ = True
         from ..views.explanations import program
         from ..views.words import outcome
 
         if outcome.state(self.capture) == outcome.COMPILED:
             return self
-        self._went_well("all of it compiled", nothing=True)
+        self._check_compiled("all of it compiled", nothing=True)
         head = f"expected all of it compiled, found: {outcome.verdict(self.capture)}"
         raise self._error(head, program.left_to_python(self.capture))
 
     def agrees(self) -> Expectations:
-        """Built code gives values as good as eager PyTorch's: results, in-place changes and gradients.
+        """Expect built code to give values as accurate as eager PyTorch's: results, in-place changes and gradients.
 
-        The code is built and run, on copies of the call. For an absent device it runs in Triton's interpreter. Where
-        the values differ, the error names the cause, as ``Capture.divergence`` does. Raises ``UsageError`` for a
-        capture that does not hold its function and inputs: ``expect(f, x)`` keeps them, a loaded record has none.
+        The code is built and run on copies of the inputs. For an absent device it runs in Triton's interpreter. If
+        the values differ, the error names the cause, as ``Capture.divergence`` does. Raise ``UsageError`` for a
+        capture without its function and inputs: ``expect(f, x)`` keeps them, a loaded record has none.
         """
         __tracebackhide__ = True
         from ..views.explanations.divergence import of_divergence, of_verification
 
         wanted = "compiled values as good as eager's"
-        self._went_well(wanted)
+        self._check_compiled(wanted)
         target = self.capture.target
         if target is not None and target.model.device != "cpu":
             verification = self.capture.verify()
@@ -136,14 +135,14 @@ class Expectations:
         b: Kernel | tuple[str, str, str] | str | int,
         phase: str = "",
     ) -> Expectations:
-        """``a`` and ``b`` are computed together: inlined into one loop, or fused into one group.
+        """Expect ``a`` and ``b`` to be computed together: inlined into one loop, or fused into one group.
 
-        They are named as for ``capture.why``: kernels, operators of a graph, calls of the program, or lines. Two
-        groups that only share a C++ function, and so a launch, are not fused. Raises ``UsageError`` for a name that
-        the capture does not have, or that is ambiguous.
+        They are given as for ``capture.why``: kernels, operators of a graph, calls of the program, or lines. Two
+        groups that only share a C++ function, and thus a launch, are not fused. Raise ``UsageError`` for an unknown or
+        ambiguous name.
         """
         __tracebackhide__ = True
-        return self._pair(a, b, phase, True)
+        return self._check_fusion(a, b, phase, True)
 
     def not_fused(
         self,
@@ -151,16 +150,17 @@ class Expectations:
         b: Kernel | tuple[str, str, str] | str | int,
         phase: str = "",
     ) -> Expectations:
-        """``a`` and ``b`` are not computed together; named as for ``fused``."""
+        """Expect ``a`` and ``b`` not to be computed together; they are given as for ``fused``."""
         __tracebackhide__ = True
-        return self._pair(a, b, phase, False)
+        return self._check_fusion(a, b, phase, False)
 
     def no(self, op: str, phase: str = "") -> Expectations:
-        """No operator ``op`` is in the graphs handed to Inductor, in what its passes made of them, or called.
+        """Expect no operator ``op`` in the graphs handed to Inductor, in the graphs after its passes, or in library
+        calls.
 
-        ``"aten.sort"`` stands for all its overloads, ``"sort"`` for one of any library. Where torch is installed, a
-        name that it does not know raises ``UsageError``, and so does one that it always decomposes (``"softmax"``,
-        ``"conv2d"``) or that writes in place (``"add_"``, which is ``"add"`` there): it would hold for ever.
+        ``"aten.sort"`` means all its overloads, ``"sort"`` that of any namespace. If torch is installed, a name that it
+        does not know raises ``UsageError``, and so does one that it always decomposes (``"softmax"``, ``"conv2d"``) or
+        that writes in place (``"add_"``, which is ``"add"`` there), since the expectation would always hold.
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
@@ -168,23 +168,23 @@ class Expectations:
 
         never: str = delegate("Expectations.no")(op)
         wanted = f"no {op}"
-        self._went_well(wanted)
-        self._phase(phase)
+        self._check_compiled(wanted)
+        self._check_phase(phase)
         uses_of_op, unknown = uses(self.capture, op, phase)
         if uses_of_op:
             raise self._error(f"expected {wanted}, found it", where_used(self.capture, uses_of_op))
         if never:
             raise UsageError(f"no({op!r}) holds for any program: {never}. Name one that it becomes there")
-        self._known(wanted, unknown)
+        self._check_known(wanted, unknown)
         return self
 
     def dtype(self, *allowed: str, of: str = "", phase: str = "") -> Expectations:
-        """Every operator that computes something, after Inductor's passes, makes results of one of these types.
+        """Expect results of one of these types from every compute operator after Inductor's passes.
 
-        Types are named as torch does, without ``torch.``: ``dtype("bfloat16", "int64")``. ``of`` looks at one
-        operator alone, which then has to be there. In what type a kernel computes before it stores is not in this.
+        Types have torch's names without ``torch.``: ``dtype("bfloat16", "int64")``. ``of`` selects one operator, which
+        must exist. The type in which a kernel computes before storing is not checked.
 
-        Where torch is installed, a name that is none of its types raises ``UsageError``.
+        If torch is installed, a name that is none of its types raises ``UsageError``.
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
@@ -196,8 +196,8 @@ class Expectations:
             )
         names: set[str] = delegate("Expectations.dtype")(allowed)
         wanted = f"results {f'of {of} ' if of else ''}in {' or '.join(sorted(names))}"
-        self._went_well(wanted)
-        self._phase(phase)
+        self._check_compiled(wanted)
+        self._check_phase(phase)
         every, unknown = uses(self.capture, of, phase)
         lowered = [u for u in every if u.node is not None and u.address[1].endswith("post_grad")]
         wrong = [u for u in lowered if u.node is not None and {t.dtype for t in u.node.outputs} - names]
@@ -207,7 +207,7 @@ class Expectations:
             raise self._error(
                 f"expected {wanted}, found no {of} after Inductor's passes", where_used(self.capture, every)
             )
-        self._known(wanted, unknown)
+        self._check_known(wanted, unknown)
         return self
 
     def _figure(self, name: str, bounds: Bounds, phase: str = "") -> Expectations:
@@ -215,8 +215,8 @@ class Expectations:
         if phase and name not in quantities.OF_PHASES:
             raise UsageError(f"{name} is a number of the whole: leave phase={phase!r} out")
         words = name.replace("_", " ") + (f" of the {phase}" if phase else "")
-        self._went_well(f"{words}: {bounds}", nothing=name == "graphs")
-        self._phase(phase)
+        self._check_compiled(f"{words}: {bounds}", nothing=name == "graphs")
+        self._check_phase(phase)
         figure = quantities.of_name(self.capture, name, phase)
         if isinstance(figure, AbsentStage):
             raise self._error(
@@ -232,7 +232,7 @@ class Expectations:
         rest = quantities.unknown_parts(self.capture, phase) if parts else ()
         raise self._error(f"{words}: expected {bounds}, {finding}", self._why(name, phase), *rest)
 
-    def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
+    def _check_fusion(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
         from ..measures.fusion import of_each_graph
         from ..measures.fusion_answer import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
@@ -241,7 +241,7 @@ class Expectations:
 
         one, two = (getattr(thing, "name", thing) for thing in (a, b))
         wanted = f"{one} and {two} {'fused' if together else 'not fused'}"
-        self._went_well(wanted)
+        self._check_compiled(wanted)
         holding = (SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)
         failing = [why for why in of_each_graph(self.capture, a, b, phase) if why.verdict not in holding]
         if not failing:
@@ -276,8 +276,8 @@ class Expectations:
     def _figure_text(value: Figure | AtLeast) -> str:
         return f"{value:,}" if isinstance(value, Figure) else str(value)
 
-    def _went_well(self, wanted: str, nothing: bool = False) -> None:
-        """Raises where the capture failed, and, unless ``nothing`` may be, where nothing was compiled."""
+    def _check_compiled(self, wanted: str, nothing: bool = False) -> None:
+        """Raise ``ExpectationError`` if the capture failed, or if nothing was compiled unless ``nothing`` is True."""
         __tracebackhide__ = True
         from ..views.explanations.program import left_to_python
         from ..views.words import outcome
@@ -287,15 +287,15 @@ class Expectations:
             head = f"expected {wanted}, but {self.capture.function} {_ended(outcome.verdict(self.capture))}"
             raise self._error(head, left_to_python(self.capture))
 
-    def _phase(self, phase: str) -> None:
+    def _check_phase(self, phase: str) -> None:
         __tracebackhide__ = True
-        there = quantities.phases(self.capture)
-        if phase and phase not in there:
+        phases = quantities.phases(self.capture)
+        if phase and phase not in phases:
             raise UsageError(
-                f"phase={phase!r} is not one of {', '.join(map(repr, there)) or 'none'}, which this capture has"
+                f"phase={phase!r} is not one of {', '.join(map(repr, phases)) or 'none'}, which this capture has"
             )
 
-    def _known(self, wanted: str, unknown: list[str]) -> None:
+    def _check_known(self, wanted: str, unknown: list[str]) -> None:
         __tracebackhide__ = True
         from ..views.explanations import Explanation, few
 

@@ -1,4 +1,4 @@
-"""The result of ``capture.memory_curve()`` as users hold it."""
+"""The result of ``capture.memory_curve()``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watched program as users hold it, with its measures and views at hand; and those of several ranks."""
+"""Watched programs for users, with measures and views as methods; and programs of several ranks."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ if TYPE_CHECKING:
 class Program(TextForms):
     """Result of ``compile_lens.watch``. It can be queried at any time, also while the watch is open.
 
-    ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``evaluations``, ``graphs``,
-    ``breaks``, ``recompiles``, ``skipped``, ``eager_frames``, ``events`` and ``library_skips`` are of it. From these
-    follow ``counts`` (``Counts``, as torch counts), ``causes`` (``Cause``: why it is not faster, ranked) and ``lines``
+    ``record`` has everything as frozen plain data (``ProgramRecord``), with ``frames``, ``evaluations``, ``graphs``,
+    ``breaks``, ``recompiles``, ``skipped``, ``eager_frames``, ``events`` and ``library_skips``. From these follow
+    ``counts`` (``Counts``, as torch counts), ``causes`` (``Cause``: why it is not faster, ranked), ``lines``
     (``Line``: compiled, eager, broke or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes
-    it, ``save_trace`` its times for Perfetto, ``Program.load`` opens what was saved.
+    it, ``save_trace`` writes its times for Perfetto, ``Program.load`` opens a saved file.
     """
 
     def __init__(
         self,
-        seen: Callable[[], ProgramRecord],
+        current_record: Callable[[], ProgramRecord],
         kept: Callable[[int], tuple[Any, list[str]]] | None = None,
     ) -> None:
-        self._seen = seen
-        self._kept = kept
+        self._current_record = current_record
+        self._retained = kept
 
     @property
     def record(self) -> ProgramRecord:
-        """Record of the program until now; once the watch is closed, always the same."""
-        return self._seen()
+        """Record of the program so far; it no longer changes once the watch is closed."""
+        return self._current_record()
 
     @property
     def frames(self) -> tuple[ProgramFrame, ...]:
-        """Each code that Dynamo was asked about, with what became of it each time."""
+        """Each code object that Dynamo evaluated, with the outcomes."""
         return self.record.frames
 
     @property
     def evaluations(self) -> tuple[FrameEvaluation, ...]:
-        """Each time that Dynamo was asked about a code, in order."""
+        """All frame evaluations, in order."""
         return self.record.evaluations
 
     @property
@@ -76,37 +76,37 @@ class Program(TextForms):
 
     @property
     def breaks(self) -> tuple[Break, ...]:
-        """The graph breaks in frames: each time that Dynamo logged one."""
+        """The graph breaks in frames, one for each time that Dynamo logged one."""
         return self.record.breaks
 
     @property
     def recompiles(self) -> tuple[FrameEvaluation, ...]:
-        """The frame evaluations that compiled a code again, each with the guards that failed."""
+        """The frame evaluations that were recompiles, each with the failed guards."""
         return self.record.recompiles
 
     @property
     def skipped(self) -> tuple[FrameEvaluation, ...]:
-        """The frame evaluations after which a code, or its new variants, run eagerly."""
+        """The frame evaluations after which the code, or its new variants, run eagerly."""
         return self.record.skipped
 
     @property
     def eager_frames(self) -> tuple[EagerFrame, ...]:
-        """Code that ran eagerly, or may have, and is in no frame evaluation."""
+        """Functions that ran eagerly, or may have, without a frame evaluation."""
         return self.record.eager_frames
 
     @property
     def events(self) -> tuple[CompileEvent, ...]:
-        """Parts of compiling with their times, as torch reports them."""
+        """Parts of compiles with their times, as torch reports them."""
         return self.record.events
 
     @property
     def library_skips(self) -> tuple[LibrarySkips, ...]:
-        """Code outside of the program that Dynamo skipped, counted."""
+        """Code outside the program that Dynamo skipped, counted."""
         return self.record.library_skips
 
     @property
     def counts(self) -> Counts:
-        """Graphs, breaks, recompiles and what ran eagerly, counted as torch counts them."""
+        """Graphs, breaks, recompiles and eager functions, counted as torch does."""
         from ..measures.program import counts
 
         return counts(self.record)
@@ -120,7 +120,7 @@ class Program(TextForms):
 
     @property
     def caches(self) -> tuple[Cache, ...]:
-        """The compiler's caches: how often each was hit, missed or passed by, and why."""
+        """The compiler's caches: how often each was hit, missed or bypassed, and why."""
         from ..measures.compile_time import caches
 
         return caches(self.record)
@@ -133,25 +133,24 @@ class Program(TextForms):
         return lines(self.record)
 
     def capture(self, graph: ProgramGraph | int, target: str | Path | DeviceModel | None = None) -> Capture:
-        """A capture of one of its graphs, afterwards: every stage, decision and link, for the settings of that time.
+        """Return a capture of one of its graphs: every stage, decision and link, with the settings of the original run.
 
-        The graph is lowered again as it was handed to the backend; nothing of it runs, and nothing is built. Where the
-        text of the code is that of what the program compiled, or found in a cache, its stamp says ``same code,
-        verified``. How a function is cut into graphs and what ran eagerly is the program's to tell.
+        The graph is lowered again as it was handed to the backend; nothing runs, and nothing is built. If the text of
+        the code equals the code that the program compiled, or found in a cache, its stamp says ``same code,
+        verified``. Graph breaks and eager code are facts of the program, not of the capture.
 
         Args:
             graph: one of ``graphs``, or its number.
-            target: another device to lower it for, as in ``compile_lens.capture``. The graph is the one that was traced
-                when the program ran, and its code none that ran: ``capture.target`` says so. Symbols have the sizes
-                that were seen.
+            target: another device to lower it for, as in ``compile_lens.capture``. The graph is the one traced when the
+                program ran, and its code did not run: ``capture.target`` says so. Symbols have the observed sizes.
 
         Raises:
-            UsageError: it is no graph of this program, or it was not kept: the program was loaded, or ran under
-                ``compile-lens run``; or it cannot be lowered for a ``target``: the message says why.
-            CaptureError: the graph could not be lowered; ``error.capture`` has the stages before that.
+            UsageError: if it is no graph of this program, or was not retained (the program was loaded, or ran under
+                ``compile-lens run``), or cannot be lowered for a ``target``; the message says why.
+            CaptureError: if the graph could not be lowered; ``error.capture`` has the stages before that.
         """
         number = self._number(graph)
-        kept, codes = self._kept(number) if self._kept is not None else (None, [])
+        kept, codes = self._retained(number) if self._retained is not None else (None, [])
         if kept is None:
             raise UsageError(
                 f"graph {number} was not retained: a program that was loaded, or run by compile-lens run, holds "
@@ -185,40 +184,40 @@ class Program(TextForms):
         return graph.number
 
     def join(self, trace: str | Path) -> Program:
-        """This program with the times that torch's profiler measured of its kernels, from a trace that it exported
-        (``profiler.export_chrome_trace``) in the same process: ``record.profile`` of what is returned.
+        """Return this program with kernel times from a trace that torch's profiler exported in the same process
+        (``profiler.export_chrome_trace``), as ``record.profile``.
 
-        Compiled graphs are told by their compile ids. Each that was kept is lowered again, as by ``capture``; where the
-        text of its code is that of the program's, its kernels have the lines, nodes and modules that they came from.
-        Of others the times stand by the names in the trace.
+        Compiled graphs are matched by compile id. Each retained graph is lowered again, as by ``capture``; if the text
+        of its code equals the program's, its kernels have their lines, nodes and modules. Times of other kernels are
+        listed by the names in the trace.
 
         Args:
             trace: the file, ``.json`` or ``.json.gz``.
 
         Raises:
-            UsageError: there is no such file, or it cannot be read.
-            RecordError: it is no trace of the profiler.
+            UsageError: if there is no such file, or it cannot be read.
+            RecordError: if it is no trace of the profiler.
         """
         from ..measures.profile import profile_of_graphs
         from ..record.profiler_trace import read_trace
 
         parsed = read_trace(Path(trace))
         record = replace(self.record, profile=profile_of_graphs(parsed, _Codes(self)))
-        return Program(lambda: record, self._kept)
+        return Program(lambda: record, self._retained)
 
     def with_cuda_graphs(self, target: str | Path | DeviceModel | None = None) -> Program:
-        """This program with what torch would record of its graphs as CUDA graphs (``mode="reduce-overhead"``), and
-        which line keeps the rest from it: ``record.cuda_graphs`` of what is returned, a section of its page.
+        """Return this program with the CUDA graphs that torch would record (``mode="reduce-overhead"``), and the lines
+        that prevent others, as ``record.cuda_graphs``, a section of its page.
 
-        Each graph is lowered again, as by ``capture``, and the compiler's own questions are asked of it. What is known
-        only when it runs is not in it. A graph that cannot be lowered is there with the reason.
+        Each graph is lowered again, as by ``capture``, and checked by the compiler's own rules. Conditions that are
+        only known at run time are left out. A graph that cannot be lowered is listed with the reason.
 
         Args:
-            target: an NVIDIA GPU to lower the graphs for, which need not be in the machine; without it, the one that
-                they ran on.
+            target: an NVIDIA GPU to lower the graphs for, possibly absent; by default the one that they ran on.
 
         Raises:
-            UsageError: ``target`` is no NVIDIA GPU; it is not given, and the graphs are for none; or no graph was kept.
+            UsageError: if ``target`` is no NVIDIA GPU; if it is not given and the graphs are for none; or if no graph
+                was retained.
         """
         from ..measures.cuda_graphs import cuda_graphs_of, nvidia_gpu
         from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
@@ -232,7 +231,7 @@ class Program(TextForms):
         for graph in self.graphs:
             try:
                 capture = self.capture(graph, target)
-            except CaptureError as error:  # what was asked before it failed stands
+            except CaptureError as error:  # results from before the failure are valid
                 why, capture = error, error.capture
             except UsageError as error:
                 why, capture = error, None
@@ -257,33 +256,33 @@ class Program(TextForms):
                 "with_cuda_graphs('h100')"
             )
         record = replace(self.record, cuda_graphs=tuple(all_results))
-        return Program(lambda: record, self._kept)
+        return Program(lambda: record, self._retained)
 
     def what_if(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Program:
-        """This program with ``record.remedies``: ``fn(*args)`` runs again in child processes, as it is, with each
-        setting that may help against ``causes`` (``dynamic=True``, …), and with all that helped. This process is not
-        touched; what ``fn`` does to files, it does in each run.
+        """Return this program with ``record.remedies``: ``fn(*args)`` runs again in child processes, unchanged, with
+        each setting that may help against ``causes`` (``dynamic=True``, …), and with all that helped. This process is
+        not affected, but each run repeats the effects of ``fn`` on files.
 
         Args:
-            fn, args: a function that does what was watched, and its arguments.
-            time_limit: seconds that a run may take; by default four times those of the first, and at least a minute.
+            fn, args: a function that repeats the watched code, and its arguments.
+            time_limit: most seconds for a run; by default four times the first run's, and at least a minute.
 
         Raises:
-            UsageError: an argument is not usable, or the function cannot be sent to another process.
+            UsageError: if an argument is invalid, or the function cannot be sent to another process.
         """
         tried = delegate("Program.what_if")(fn, *args, program=self, **options)
         record = replace(self.record, remedies=tried)
-        return Program(lambda: record, self._kept)
+        return Program(lambda: record, self._retained)
 
     def to_json(self) -> str:
-        """The record as JSON text; ``from_json`` gives an equal one back."""
+        """Return the record as JSON text, from which ``from_json`` restores an equal one."""
         from ..record.codec import to_json
 
         return to_json(self.record)
 
     @classmethod
     def from_json(cls, text: str) -> Program:
-        """A program from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
+        """Return the program in a JSON text, without running code; raise ``RecordError`` if it is invalid or newer."""
         from ..record import codec, consistency
 
         record = codec.from_json(text, ProgramRecord)
@@ -292,28 +291,29 @@ class Program(TextForms):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Program:
-        """The program in a file that ``save("….json")`` wrote, or in the ``.part`` that ``compile-lens run`` leaves of
-        one that was killed. Runs no code of it.
+        """Return the program in a file that ``save("….json")`` wrote, or in the ``.part`` file that ``compile-lens
+        run`` leaves if it is killed, without running its code.
 
         Raises:
-            UsageError: there is no such file, or it cannot be read.
-            RecordError: it is not a program, is corrupt, or was written by a newer compile_lens.
+            UsageError: if there is no such file, or it cannot be read.
+            RecordError: if it is not a program, is corrupt, or was written by a newer compile_lens.
         """
         from ..record.files import read
         from ..record.journal import from_journal, is_journal
 
-        def made(text: str) -> Program:
+        def parsed_program(text: str) -> Program:
             if not is_journal(text):
                 return cls.from_json(text)
             record = from_journal(text)
             return cls(lambda: record)
 
-        return read(path, made)
+        return read(path, parsed_program)
 
     def save(self, path: str | Path, captures: bool = False) -> Path:
-        """Write the program to ``path``; the ending chooses the form: .html .json .md .txt. ``captures``: beside a
-        page, that of each graph's capture as well, to which its compilation links.
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or place, or without a graph.
+        """Write the program to ``path`` atomically; the suffix selects the form: .html .json .md .txt.
+
+        With ``captures``, also write a page for each graph's capture, to which the program's page links. Raise
+        ``UsageError`` for another suffix, an unwritable path, or ``captures`` without a graph.
         """
         from ..views.live.program import page
         from ..views.render.formats import PROGRAM, save
@@ -324,9 +324,9 @@ class Program(TextForms):
         return save(path, PROGRAM, self._document, json=self.to_json, html=shown)
 
     def save_trace(self, path: str | Path) -> Path:
-        """Write the times of compiling as trace-event JSON, which Perfetto and speedscope open.
+        """Write the compile times as trace-event JSON, which Perfetto and speedscope open, atomically.
 
-        The file appears whole or not at all. Raises ``UsageError`` for an unwritable place.
+        Raise ``UsageError`` for an unwritable path.
         """
         from ..record.files import write_text
         from ..views.findings.compile_time import to_trace
@@ -351,7 +351,7 @@ class Program(TextForms):
 
 
 class _Codes:
-    """The code that ran for a compile id and phase of a program, or why there is none."""
+    """Function from a compile id and phase of a program to the code that ran, or the reason why there is none."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -386,8 +386,8 @@ class _Codes:
 
 
 class Ranks(TextForms, RanksRecord):
-    """Result of ``compile_lens.merge`` and ``compile_lens.rehearse``: programs by rank, and the differences between
-    them; ``ranks[2]`` is the program of rank 2."""
+    """Result of ``compile_lens.merge`` and ``compile_lens.rehearse``: programs by rank and their differences;
+    ``ranks[2]`` is the program of rank 2."""
 
     _kind = "ranks"
 
@@ -398,7 +398,7 @@ class Ranks(TextForms, RanksRecord):
         return Program(lambda: record)
 
     def at(self, level: str) -> tuple[Any, ...]:
-        """The differences of one level. Raises ``KeyError`` for a level that there is not."""
+        """Return the differences of one level; raise ``KeyError`` for an unknown level."""
         from ..record.ranks import LEVELS
 
         if level not in LEVELS:

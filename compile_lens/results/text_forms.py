@@ -1,4 +1,4 @@
-"""The texts of what users hold: short, whole, for an issue, and for a budget of tokens."""
+"""Texts of results: short, full, for an issue, and for a token budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = {
 
 
 class TextForms(DocumentForms):
-    """A subject with a Summary as well: its shorter texts. ``_translated``: they are in Chinese too."""
+    """A result that also has a Summary for shorter texts. ``_translated``: these also exist in Chinese."""
 
     _translated = False
 
@@ -26,7 +26,7 @@ class TextForms(DocumentForms):
         raise NotImplementedError
 
     def _summary_in(self, language: str) -> Summary:
-        """The Summary in a language; in English where its texts are not translated."""
+        """Return the Summary in a language; in English if its texts are not translated."""
         from ..views.translated_summary import in_language
 
         return in_language(self._summary(), language) if self._translated else self._summary()
@@ -35,11 +35,11 @@ class TextForms(DocumentForms):
         """Return the result as text: ``"short"`` (at most 25 lines), ``"full"``, or ``"issue"`` (Markdown of at most 30
         lines).
 
-        ``lang`` is ``"en"`` or, for the shorter texts of a capture, ``"zh"``; that of ``course.language`` if not given.
-        What the program and torch wrote stays in their words.
+        ``lang`` is ``"en"`` or, for the shorter texts of a capture, ``"zh"``; the default is that of
+        ``course.language``. Texts of the program and torch are not translated.
 
         Raises:
-            UsageError: another form or language, or a text that is only in English.
+            UsageError: for another form or language, or a text that only exists in English.
         """
         from ..views.language import chosen
 
@@ -62,18 +62,18 @@ class TextForms(DocumentForms):
         return issue(summary) if form == "issue" else text(summary)
 
     def brief(self, max_tokens: int = 2000) -> str:
-        """Return facts, their evidence, what not to conclude and what to ask next, for a coding agent: at most
+        """Return facts, their evidence, invalid conclusions and next questions, for a coding agent, in at most
         ``max_tokens`` tokens, each counted as three bytes of UTF-8.
 
         Raises:
-            UsageError: ``max_tokens`` is no whole number, or less than 200.
+            UsageError: if ``max_tokens`` is no integer, or less than 200.
         """
         from ..views.summaries.short_text import brief
 
         return brief(self._summary()).text(max_tokens)
 
     def brief_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the brief as plain data; with ``max_tokens`` its JSON keeps that budget."""
+        """Return the brief as plain data, whose JSON fits the budget ``max_tokens`` if given."""
         from ..views.summaries.short_text import brief
 
         return brief(self._summary()).to_dict(max_tokens)

@@ -119,8 +119,8 @@ def test_another_text_is_not_verified() -> None:
     with compile_lens.watch() as program:
         torch.compile(f, backend="aot_eager")(*_inputs(3))
     assert set(_stamps(program)) == {NOT_OBSERVED}
-    assert program._kept is not None
-    graph, _ = program._kept(0)
+    assert program._retained is not None
+    graph, _ = program._retained(0)
     made = capture_graph(program, 0, graph, ["another code"])
     assert {code.stamp for c in made.compilations for code in c.code.values()} == {DIFFERS}
 

@@ -418,7 +418,7 @@ def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(engine, "embedded_folder", lambda: None)
     assert place_all([sin_cos(), chain(3)]) == wanted
     assert (tmp_path / "asked").read_text() == "2 ", "small graphs share a process"
-    monkeypatch.setattr(engine, "SMALL", 0)
+    monkeypatch.setattr(engine, "MAX_SHARED", 0)
     assert place_all([sin_cos(), chain(3)]) == wanted
     assert (tmp_path / "asked").read_text() == "2 1 1 ", "large ones have one each"
 
@@ -519,7 +519,7 @@ def staying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Resident]]
     monkeypatch.setattr(engine, "_resident", None)
 
     def make() -> Resident:
-        engine.stay()
+        engine.keep_process()
         assert engine._resident is not None
         return engine._resident
 
@@ -594,7 +594,7 @@ def test_a_dot_that_answers_only_at_its_end_does_not_stay(
         tmp_path,
         f"open({str(started)!r}, 'a').write('.')\n{EACH}for text in texts: print(placed(text), end='')",
     )
-    monkeypatch.setattr(resident_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(resident_module, "TIMEOUT", 0.2)
     staying()
     assert [place_all([sin_cos(), chain(3)]) for _ in range(2)] == [wanted, wanted]
     assert len(started.read_text()) <= 3, "one that should have stayed, and one for each page"

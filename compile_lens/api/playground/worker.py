@@ -151,7 +151,7 @@ class Answerer:
             from . import program_capture as program_capture
 
             self.settings = torch_settings.snapshot()[0]
-            engine.stay()
+            engine.keep_process()
             gc.freeze()
             with contextlib.suppress(Exception):  # the user's program will report the problem
                 self._answer({"program": {"source": FIRST}, "file": "first.py"}, lambda _: None)

@@ -15,7 +15,7 @@ from ...child import fork, limits, process, worker
 from ...engine.entry import FIRST
 from ...views.words.characters import flat
 from .. import checking, wording
-from ..checking import LONGEST
+from ..checking import MAX_CHARACTERS
 from ..lessons import exercise
 from ..wording import message
 from . import figures, submission
@@ -113,4 +113,4 @@ def _changed(before: Functions) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:LONGEST]
+    return f"{type(error).__name__}: {error}"[:MAX_CHARACTERS]
