@@ -75,6 +75,16 @@ def test_breaks_of_the_named_backend_are_a_lower_bound() -> None:
     assert last is not None and "at least 1 graph break" in outcome.verdict(last)
 
 
+def test_guards_of_a_compile_are_read_before_torch_lets_go_of_them() -> None:
+    compiled = torch.compile(wave, backend="compile_lens")
+    compiled(torch.ones(4))
+    compiled(torch.ones(5))
+    torch._dynamo.reset()  # lets go of both
+    last = compile_lens.last()
+    assert last is not None
+    assert ["0/1" in note for note in last.notes if "ask of tensors is not known" in note] == [True]
+
+
 def test_the_named_backend_tells_the_inputs_of_the_first_graph() -> None:
     model = torch.nn.Linear(4, 4)
     torch.compile(model, backend="compile_lens")(torch.ones(2, 4))

@@ -102,6 +102,8 @@ def test_a_model_of_the_users_own(tmp_path: Path) -> None:
         ({"colour": 1}, "colour"),
         ({"properties": {}}, "major"),
         ({"properties": {"major": {"value": 9}}}, "source"),
+        ({"properties": {"major": {"value": True, "source": "mine"}}}, "its property major is True"),
+        ({"properties": {"major": {"value": [9], "source": "mine"}}}, "its property major is [9]"),
         ({"title": None, "properties": None}, "NoneType"),
     ],
 )
