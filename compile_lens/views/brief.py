@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from compile_lens.errors import UsageError
@@ -75,31 +76,16 @@ class Brief:
     left_out: tuple[str, ...] = ()
 
     def text(self, max_tokens: int = MAX_TOKENS) -> str:
-        """Return the answer in at most ``max_tokens`` tokens. Evidence goes first where they do not suffice, then
-        questions, conclusions and facts from the last on; the number of entries that are not shown is given. The first
-        entry of evidence that has to go keeps the lines for which there is room.
+        """Return the answer in at most ``max_tokens`` tokens. Where they do not suffice, later lines of evidence go
+        first, then later questions and conclusions; some evidence outlives them, and the first fact all. What is not
+        shown is counted, with the tokens that the whole answer has.
 
         Raises:
             UsageError: ``max_tokens`` is not a whole number, or less than 200.
         """
         check_budget(max_tokens)
-        kept = self._kept(max_tokens, self._print)
-        text = self._with_head(kept, max_tokens) or self._print(kept)
+        text = self._print(self._kept(max_tokens, self._print))
         return text if tokens(text) <= max_tokens else _cut(text, max_tokens)
-
-    def _with_head(self, kept: dict[str, int], max_tokens: int) -> str:
-        """Return the answer with as many lines of the first entry of evidence that was left out as fit; ``""`` if none
-        does."""
-        first = kept["evidence"]
-        lines = self.evidence[first].split("\n") if first < len(self.evidence) else []
-        for count in range(len(lines) - 1, 0, -1):
-            left = f"({plural(len(lines) - count, 'line')} more: ask for more tokens)"
-            head = "\n".join([*lines[:count], left])
-            evidence = (*self.evidence[:first], head, *self.evidence[first + 1 :])
-            text = replace(self, evidence=evidence)._print({**kept, "evidence": first + 1})
-            if tokens(text) <= max_tokens:
-                return text
-        return ""
 
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the answer as plain data, as ``Brief`` in ``docs/static/output.schema.json``. With ``max_tokens``
@@ -115,55 +101,91 @@ class Brief:
         return document
 
     def _all(self) -> dict[str, int]:
+        """Return the size of each section: lines of evidence, and entries of the others."""
         return {key: len(entries) for key, entries in self._sections()}
 
     def _kept(self, max_tokens: int, form: Callable[[dict[str, int]], str]) -> dict[str, int]:
-        """Return how many entries of each section to keep, so that a form of the answer fits; a fact always stays."""
+        """Return how many entries of each section, and lines of the evidence, to keep, so that a form of the answer
+        fits; a fact always stays."""
         kept, sections = self._all(), dict(self._sections())
-        while (over := tokens(form(kept)) - max_tokens) > 0:
-            key = next((k for k in _ORDER_OF_CUTS if kept[k] > (k == "facts")), None)
-            if key is None:  # one fact, longer than the whole budget
-                break
-            kept[key] -= _last_entries(sections[key][: kept[key]], over, least=key == "facts")
+        for key, least in _ORDER_OF_CUTS:
+            while kept[key] > least and (over := tokens(form(kept)) - max_tokens) > 0:
+                kept[key] -= _last_entries(sections[key][least : kept[key]], over)
+        if tokens(form(kept)) > max_tokens:  # one fact, longer than the whole budget
+            return kept
+        for key in ("evidence", "ask_next"):  # what was cut too much
+            while kept[key] < len(sections[key]):
+                more = {**kept, key: kept[key] + 1}
+                if tokens(form(more)) > max_tokens:
+                    break
+                kept = more
         return kept
 
     def _sections(self) -> tuple[tuple[str, Sequence[Any]], ...]:
         return (
             ("facts", self.facts),
-            ("evidence", self.evidence),
+            ("evidence", tuple(line for entry in self.evidence for line in entry.split("\n"))),
             ("not_to_conclude", self.not_to_conclude),
             ("ask_next", self.ask_next),
             ("left_out", self.left_out),
         )
 
+    def _evidence(self, lines: int) -> tuple[tuple[str, ...], int]:
+        """Return the entries of evidence that the first ``lines`` lines make, the last one with what it lacks; and how
+        many entries there are that have no line of these."""
+        shown: list[str] = []
+        for number, entry in enumerate(self.evidence):
+            own = entry.split("\n")
+            if lines < len(own):
+                if lines > 0:
+                    own[lines:] = [f"({plural(len(own) - lines, 'line')} more)"]
+                    return (*shown, "\n".join(own)), len(self.evidence) - number - 1
+                return tuple(shown), len(self.evidence) - number
+            lines -= len(own)
+            shown.append(entry)
+        return tuple(shown), 0
+
     def _data(self, kept: dict[str, int]) -> dict[str, Any]:
         sections = dict(self._sections())
+        evidence, without = self._evidence(kept["evidence"])
+        left = {key: len(sections[key]) - count for key, count in kept.items()}
         return {
             "schema": OUTPUT_SCHEMA,
             "title": self.title,
             "facts": _numbered("F", self.facts[: kept["facts"]]),
-            "evidence": _numbered("E", self.evidence[: kept["evidence"]]),
+            "evidence": _numbered("E", evidence),
             "not_to_conclude": list(self.not_to_conclude[: kept["not_to_conclude"]]),
             "ask_next": [{"text": q.text, "call": q.call} for q in self.ask_next[: kept["ask_next"]]],
             "left_out": list(self.left_out[: kept["left_out"]]),
-            "not_shown": {key: len(sections[key]) - count for key, count in kept.items()},
+            "not_shown": {**left, "evidence": without},
         }
 
     def _print(self, kept: dict[str, int]) -> str:
+        evidence, without = self._evidence(kept["evidence"])
         blocks = [flat(self.title), _section("FACTS", _ids("F", self.facts[: kept["facts"]]))]
-        blocks.append(_section("EVIDENCE", _ids("E", self.evidence[: kept["evidence"]])))
+        blocks.append(_section("EVIDENCE", _ids("E", evidence)))
         blocks.append(_section("DO NOT CONCLUDE", _listed(self.not_to_conclude[: kept["not_to_conclude"]])))
         questions = [(flat(q.text), flat(q.call)) for q in self.ask_next[: kept["ask_next"]]]
         width = max((len(text) for text, _ in questions), default=0)
         blocks.append(_section("ASK NEXT", [f"  {text:<{width}}  {call}" for text, call in questions]))
         lines = _listed(self.left_out[: kept["left_out"]])
-        for key, entries in self._sections():
-            if kept[key] < len(entries):
-                lines.append(
-                    f"{len(entries) - kept[key]} of {len(entries)} under {_TITLES[key]}: ask for more tokens"
-                )
+        counts = [(key, len(entries), len(entries) - kept[key]) for key, entries in self._sections()]
+        left = [
+            f"{count} of {size} under {_TITLES[key]}"
+            for key, size, count in counts
+            if key != "evidence" and count
+        ]
+        left[:0] = [f"{without} of {len(self.evidence)} under {_TITLES['evidence']}"] if without else []
+        if kept != self._all():
+            whole = f"the whole answer has {self._size:,} tokens (max_tokens)"
+            lines.append("  " + "; ".join((*left, whole)))
         blocks.append(_section("LEFT OUT", lines))
         return "\n\n".join(block for block in blocks if block)
+
+    @cached_property
+    def _size(self) -> int:
+        """Tokens of the whole answer."""
+        return tokens(self._print(self._all()))
 
 
 def check_budget(max_tokens: int) -> None:
@@ -180,13 +202,25 @@ _TITLES = {
     "left_out": "LEFT OUT",
 }
 
-_ORDER_OF_CUTS = ("evidence", "left_out", "ask_next", "not_to_conclude", "facts")
+_ORDER_OF_CUTS = (
+    ("evidence", 6),
+    ("ask_next", 1),
+    ("not_to_conclude", 1),
+    ("evidence", 2),
+    ("left_out", 0),
+    ("not_to_conclude", 0),
+    ("ask_next", 0),
+    ("evidence", 0),
+    ("facts", 1),
+)
+"""Sections in the order in which they are cut, each down to so many entries, or lines of evidence. What was seen serves
+a reader more than the general questions."""
 
 
-def _last_entries(entries: Sequence[Any], over: int, least: bool) -> int:
+def _last_entries(entries: Sequence[Any], over: int) -> int:
     """Return how many of the last entries to leave out to save about ``over`` tokens: one or more."""
     saved = count = 0
-    for entry in reversed(entries[1:] if least else entries):
+    for entry in reversed(entries):
         saved += tokens(entry if isinstance(entry, str) else entry.text + entry.call)
         count += 1
         if saved >= over:
@@ -219,7 +253,7 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _cut(text: str, max_tokens: int) -> str:
     """Return the head of a text, and that it was cut, in at most ``max_tokens`` tokens."""
-    end = "\n[cut: ask for more tokens]"
+    end = "\n[cut: give more max_tokens]"
     return _head(text, max_tokens * 3 - len(end)) + end
 
 

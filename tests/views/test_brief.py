@@ -77,8 +77,24 @@ def test_the_first_entry_without_room_keeps_the_lines_that_fit() -> None:
     text = Brief("f", ("a",), ("short", code, "last")).text(500)
     shown = len(re.findall(r"^ +line", text, re.M))
     assert "E2  kernel_7: 1 launch" in text and 10 < shown < 40
-    assert f"({90 - shown} lines more: ask for more tokens)" in text and "1 of 3 under EVIDENCE" in text
+    assert f"({90 - shown} lines more)" in text and "1 of 3 under EVIDENCE" in text
     assert by_hand(text) <= 500 < by_hand(text) + 80
+
+
+@pytest.mark.parametrize("budget", [220, 260, 300])
+def test_what_was_seen_outlives_general_questions(budget: int) -> None:
+    questions = tuple(Question(f"what of {n}?", f"ask(record='c1', part={n})") for n in range(9))
+    brief = Brief("f", ("a",), ("seen\nhow", *("x" * 90 for _ in range(9))), ("c" * 80, "d" * 80), questions)
+    text, document = brief.text(budget), brief.to_dict(budget)
+    assert "E1  seen\n    how" in text and text.count("ask(record") < 9
+    assert document["evidence"] and len(document["ask_next"]) < 9
+
+
+def test_an_answer_that_was_cut_names_the_budget_of_the_whole() -> None:
+    brief = Brief("f", ("a",), tuple(f"seen {n} " + "x" * 50 for n in range(40)))
+    size = int(re.findall(r"the whole answer has ([\d,]+) tokens", brief.text(300))[0].replace(",", ""))
+    whole = brief.text(size)
+    assert by_hand(whole) == size and "seen 39" in whole and "LEFT OUT" not in whole
 
 
 def test_a_fact_longer_than_the_whole_budget_is_cut_and_said_to_be() -> None:
