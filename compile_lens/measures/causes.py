@@ -65,7 +65,8 @@ class Cause:
         place: the line; ``None`` if it belongs to no line.
         function: the function that runs slower.
         count: occurrences of ``kind``, over all places.
-        ending: torch's reason, with its hints and link.
+        ending: torch's reason, with its hints and link; of code that follows a break and had nothing to compile, the
+            break's.
         seconds: measured compile time, summed over all places; 0 if it took none of its own.
         recompilation: the last recompile.
         other_recompilations: at a limit, the recompiles that made the other variants, one for each changed value.
@@ -244,10 +245,24 @@ def _stopped_effects(program: ProgramRecord) -> list[_Effect]:
             rest = frame.resume_line is not None
             effects.append(
                 _Effect(
-                    Cause(NOTHING_AT_FIRST, place, frame.function, len(permanently_eager), after_break=rest)
+                    Cause(
+                        NOTHING_AT_FIRST,
+                        place,
+                        frame.function,
+                        len(permanently_eager),
+                        _break_before(program, frame),
+                        after_break=rest,
+                    )
                 )
             )
     return effects
+
+
+def _break_before(program: ProgramRecord, frame: ProgramFrame) -> Ending | None:
+    """Return the break that a code follows; ``None`` for a function, and where it is not known."""
+    here = (frame.file, frame.resume_line)
+    endings = (b.ending for b in program.breaks if frame.resume_line is not None)
+    return next((one for one in endings if any((f.file, f.line) == here for f in one.frames)), None)
 
 
 def _line_keys(program: ProgramRecord, ending: Ending | None, caller: Frame | None = None) -> frozenset[Key]:

@@ -126,6 +126,7 @@ class Recompilation:
         nearest_entry: the index in ``failed_guards`` of the variant nearest to the call: the one with the fewest
             failures among all guards that failed in any variant, now or earlier, as far as these could be evaluated;
             of equal ones the newest. ``UNKNOWN`` if a torch log lacks the information.
+        constants_only: whether a size or number that changes stays a number, as ``dynamic=False`` asks for.
     """
 
     failed_guards: tuple[FailedGuard, ...]
@@ -134,6 +135,7 @@ class Recompilation:
     dynamic: tuple[DynamicDim, ...] = ()
     specializing_line: Frame | None = None
     nearest_entry: int = 0
+    constants_only: bool = False
 
     @property
     def change(self) -> FailedGuard | None:

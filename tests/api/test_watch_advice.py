@@ -415,6 +415,74 @@ def test_a_call_with_nothing_to_compile_leaves_all_others_to_python(first: bool)
     assert ran == 20, "what is advised helps"
 
 
+def centred(x: torch.Tensor, n: float) -> torch.Tensor:
+    return (x - x.mean(-1, keepdim=True)) * n
+
+
+SIZES = [(torch.ones(n, 16), 2.5) for n in (4, 5, 6, 7)]
+NUMBERS = [(torch.ones(4, 16), n) for n in (2.5, 3.5, 4.5, 5.5)]
+
+
+@pytest.mark.parametrize("calls", [SIZES, NUMBERS])
+def test_what_dynamic_false_asks_for_is_named_as_the_cause(calls: list[tuple[Any, ...]]) -> None:
+    """Plain torch makes a variant for each value with it, and one for the first and one for the rest without."""
+    advice = tried(watched(centred, calls, dynamic=False))
+    assert advice and all("leave out dynamic=False" in one and "mark" not in one for one in advice)
+    assert graphs(centred, calls, dynamic=False)[-1] == 4 and graphs(centred, calls)[-1] == 2
+    assert not any("dynamic=False" in one for one in tried(watched(centred, calls)))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_a_learning_rate_in_a_tensor_needs_no_variant(optimizer: Any) -> None:
+    """Each rate of a scheduler is another number; what it writes into a tensor is not looked at."""
+
+    def steps(rate: Any) -> tuple[Program, int]:
+        net = torch.nn.Linear(4, 3)
+        own = optimizer(net.parameters(), lr=rate)
+        schedule = torch.optim.lr_scheduler.StepLR(own, 1)
+        torch._dynamo.reset()
+        step = torch.compile(lambda: own.step(), backend="eager")
+        with compile_lens.watch() as program:
+            for _ in range(4):
+                net(torch.ones(2, 4)).sum().backward()
+                step()
+                schedule.step()
+        changes = [one.change for one in again(program) if one.change is not None]
+        return program, sum("['lr']" in change.source for change in changes)
+
+    program, count = steps(0.1)
+    assert count and any("lr as a tensor" in one for one in tried(program))
+    assert steps(torch.tensor(0.1))[1] == 0
+
+
+def test_two_breaks_of_a_line_have_each_advice_once() -> None:
+    def told(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print(y.mean().item(), y.sum().item())
+        return y.cos()
+
+    program = watched(told, [(torch.ones(3),), (torch.zeros(3),)])
+    lines = [words.advice(cause).splitlines() for cause in program.causes]
+    assert any(len(own) > 1 for own in lines) and all(len(own) == len(set(own)) for own in lines)
+
+
+def test_what_follows_an_optimizers_step_needs_no_break_mended() -> None:
+    net = torch.nn.Linear(3, 2)
+    own = torch.optim.SGD(net.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(own, 1)
+
+    def late(x: torch.Tensor, ready: bool) -> torch.Tensor:
+        own.step()
+        return x.exp() if ready else x
+
+    net(torch.ones(2, 3)).sum().backward()
+    program = watched(late, [(torch.ones(3), False)] * 3)
+    schedule.step()
+    (cause,) = (one for one in program.causes if one.kind == "nothing to compile at first")
+    text = words.advice(cause)
+    assert "nothing to change at the break" in text and "mend the break" not in text
+
+
 class Waves:
     def __init__(self, wave: torch.Tensor, low: torch.Tensor) -> None:
         self.wave, self.low = wave, low

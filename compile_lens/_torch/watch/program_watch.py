@@ -368,7 +368,7 @@ def _recompilation(v: Evaluation, variants: dict[str, list[Evaluation]]) -> Reco
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
     at = messages.specializing_line(changed, v.dynamic, v.guards, v.specialized) if changed else None
-    return Recompilation(tuple(failed), *v.recompiled, became, at, v.nearest)
+    return Recompilation(tuple(failed), *v.recompiled, became, at, v.nearest, v.constants_only)
 
 
 def _own_lines(v: Evaluation, code: types.CodeType) -> set[int]:

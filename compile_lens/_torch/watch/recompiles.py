@@ -206,7 +206,9 @@ def keep_reasons(evaluation: Evaluation, entries: Any, frame: Any, reasons: Sequ
     """Record why no entry matches a call: torch's reason for each, with the values of the call."""
     listed = entries if isinstance(entries, list) else _entry_chain(entries)
     names, globals = frame.f_locals, frame.f_globals
-    evaluation.recompiled = len(listed), int(torch._dynamo.config.recompile_limit)
+    config = torch._dynamo.config
+    evaluation.recompiled = len(listed), int(config.recompile_limit)
+    evaluation.constants_only = config.assume_static_by_default and not config.automatic_dynamic_shapes
     evaluation.asked = frozenset(str(one.compile_id) for one in listed)
     evaluation.failed = [
         failed_guards.failed_guard(text, lambda source: read_now(source, names, globals), current_setting)

@@ -190,6 +190,7 @@ class Evaluation:
         self.failed: list[FailedGuard] = []
         self.nearest = 0  # index in ``failed`` of the nearest entry
         self.recompiled: tuple[int, int] | None = None
+        self.constants_only = False  # as dynamic=False asks for
         # Ids of the entries that existed when torch computed why none matches.
         self.asked: frozenset[str] = frozenset()
         self.guards: tuple[GuardOrigin, ...] = ()

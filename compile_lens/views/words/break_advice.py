@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -49,6 +50,12 @@ SCHEDULED = (
     "torch compiles the step after it by itself: there is nothing to change."
 )
 _OF_SCHEDULER = re.compile(r"the function `[^`]*\.step` in file `[^`]*torch[/\\]optim[/\\]lr_scheduler\.py`")
+
+
+def is_on_purpose(ending: Ending) -> bool:
+    """Return True for a break that torch makes around an optimizer's step, which nothing has to change."""
+    at = ending.frames[-1].file.replace(os.sep, "/") if ending.frames else ""
+    return bool(_OF_SCHEDULER.search(ending.reason)) or "/torch/optim/" in at
 
 
 def of_line(ending: Ending, line: Frame) -> Iterator[str]:

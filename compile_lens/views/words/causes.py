@@ -28,6 +28,7 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
+from .break_advice import is_on_purpose
 from .characters import capitalized
 from .outcome import reason
 from .quantities import duration, plural
@@ -294,8 +295,10 @@ def advice(cause: Cause, torch: str = "") -> str:
         remedies.pop(MARK, None)
     if len(remedies) < 2:
         return next(iter(remedies), "")
-    if not _of_forms(cause):
-        return "\n".join(map(capitalized, remedies))
+    if not _of_forms(cause):  # torch's hints for two breaks of a line, and what we say of it, may be the same
+        return "\n".join(
+            dict.fromkeys(capitalized(line) for remedy in remedies for line in remedy.split("\n"))
+        )
     each = (f"for {first_names(dict.fromkeys(of), MOST)}: {remedy}" for remedy, of in remedies.items())
     return "; ".join(each)
 
@@ -318,6 +321,8 @@ def _advice(cause: Cause, torch: str = "") -> str:
     if cause.kind == NOTHING_AT_FIRST:
         what = "the rest" if cause.after_break else cause.function
         first = "mend the break first: without it nothing follows. Else, " if cause.after_break else ""
+        if first and cause.ending is not None and is_on_purpose(cause.ending):
+            first = "there is nothing to change at the break; "
         return (
             f"{first}if {what} computes in other calls, compile that part as a function of its own, and decide outside "
             "of it whether to call it"

@@ -73,6 +73,11 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
         return ""
     if failed.hint:
         return failed.hint
+    if _LEARNING_RATE.fullmatch(failed.source) and _is_number(failed.old):
+        return (
+            "give the optimizer its lr as a tensor, torch.tensor(0.1) for instance: what a scheduler writes into it "
+            "needs no variant"
+        )
     if through and failed.source in _WHICH:
         return (
             "torch compiles builtins, partials and its own modules as variants of one function of torch's: compile "
@@ -86,6 +91,9 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
         )
     if ".size(" in failed.source:
         return _of_sizes(recompilation, failed, rest)
+    numbers = not two_types(failed) and all(map(_is_number, (failed.old, failed.new)))
+    if recompilation.constants_only and numbers:
+        return CONSTANTS
     if types := two_types(failed):
         a, b = map(_article, types)
         return (
@@ -194,6 +202,12 @@ SYMBOL_AT_FIRST = (
 )
 
 
+CONSTANTS = (
+    "leave out dynamic=False, or torch._dynamo.config.automatic_dynamic_shapes = False: with it each size and number "
+    "has a variant of its own"
+)
+
+
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """Return the remedy if a size changed."""
     line = _own(failed.line) or _own(recompilation.specializing_line)
@@ -220,6 +234,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
         return f"give sizes of which {failed.source} is the same each time (pad, or bucket), or {EACH}"
     if ", " in failed.source:
         return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
+    if recompilation.constants_only:
+        return CONSTANTS
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
@@ -234,6 +250,7 @@ _ON_STACK = (
     "value = t.item() on a line before"
 )
 
+_LEARNING_RATE = re.compile(r"self\.param_groups\[\d+\]\['lr'\]")
 _WHICH = ("fn", "type(fn)", "fn.__code__")
 """Names of the called function in torch's wrapper function."""
 
