@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
+from compile_lens.record.messages import without_stack_names
 
 from .memo import memoized
 
@@ -51,7 +52,11 @@ def readable(source: str) -> str:
     if root is None:
         return path
     rest = path[root.end() :]
-    return rest[1:] if root[2] in OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
+    return rest[1:] if root[2] in OWN and rest.startswith(".") else _root_name(root[2]) + rest
+
+
+def _root_name(name: str) -> str:
+    return without_stack_names(name).removeprefix("___")
 
 
 class InputNames:

@@ -27,7 +27,7 @@ from .memory_budget import TANGENT
 
 BY = ("line", "name")
 
-VALUE, GRADIENT, UNKNOWN = "value", "gradient", "unknown"
+VALUE, GRADIENT, COPY, UNKNOWN = "value", "gradient", "copy", "unknown"
 """``MemoryRow.kind`` beside those of ``InputName``."""
 
 
@@ -40,8 +40,9 @@ class MemoryRow:
             that made a value. ``"gradient with respect to emb.weight"`` is a result of the backward; ``"backward of
             self.emb(i)"`` is an intermediate of the backward of that expression. Equal tensors of repeated modules
             are one row: ``"blocks.*.up.weight"``.
-        kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if recomputed), ``gradient``
-            (of the backward), or ``unknown``; ``""`` for a line, which may have several.
+        kind: ``parameter``, ``buffer``, ``input``, ``copy`` (of one of these, as in another layout), ``value`` (of the
+            forward, also if recomputed), ``gradient`` (of the backward), or ``unknown``; ``""`` for a line, which may
+            have several.
         peak: bytes live at the peak; ``None`` if the peak is not known.
         share: share of the peak, from 0 to 1.
         saved: bytes saved for the backward: 0 for a tensor in the memory of an input or a result; ``None`` if a size is
@@ -224,6 +225,7 @@ class _Table:
         self._gradients = {
             c.id: dict(_gradients(c, self._names)) for c in capture.compilations if "backward" in c.phases
         }
+        self._copied = {c.id: set(_copied(c)) for c in capture.compilations}
         self._sums: dict[object, _Sum] = {}
 
     def add_peak(self, compilation: Compilation, memory: Memory) -> Iterator[str]:
@@ -247,7 +249,7 @@ class _Table:
 
     def add_saved(self, compilation: Compilation, tensor: SavedTensor) -> None:
         """Add a tensor that the forward saves."""
-        item = self._of_origins(compilation.id, "joint", tensor.origins, tensor.node)
+        item = self._of_origins(compilation.id, "joint", tensor.origins, tensor.node, not tensor.alias_of)
         for one, part in self._shared(item):
             one.saved_tensors += 1
             if not tensor.alias_of:
@@ -319,11 +321,18 @@ class _Table:
         """Return the item of a buffer of the generated code: the value of a node, else the result of its loop."""
         stage = f"{phase}.post_grad"
         if buffer.origins or buffer.kind == "input":
-            return self._of_origins(compilation.id, stage, buffer.origins or (buffer.name,), buffer.name)
+            made = buffer.kind != "input"
+            return self._of_origins(
+                compilation.id, stage, buffer.origins or (buffer.name,), buffer.name, made
+            )
         loop = buffer.name.partition("[")[0]
         return self._of_origins(compilation.id, f"{phase}.loops", (loop,), buffer.name)
 
-    def _of_origins(self, cid: str, stage: str, origins: tuple[str, ...], fallback: str) -> _Item:
+    def _of_origins(
+        self, cid: str, stage: str, origins: tuple[str, ...], fallback: str, made: bool = False
+    ) -> _Item:
+        """Return what a tensor is by its origins. ``made``: it has memory of its own, so that one whose value an input
+        has is a copy of it."""
         origin = next((one for one in origins if one in self._nodes.get((cid, stage), {})), "")
         if not origin or self._origins_unknown:
             return _Item(UNKNOWN, fallback)
@@ -339,7 +348,8 @@ class _Table:
         viewed = self._without_views(address)
         for one in (address, viewed):
             if (given := self._names.of(*one)) is not None:
-                return _Item(given.kind, given.name, tensor, address=address)
+                saved = stage.startswith("backward.") and address[2] in self._copied[cid]
+                return _Item(COPY if made or saved else given.kind, given.name, tensor, address=address)
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)
@@ -374,6 +384,13 @@ class _Table:
                 return None
             stage, name = graph.before, origin
         return cid, stage, name
+
+
+def _copied(compilation: Compilation) -> Iterator[str]:
+    """Yield the nodes of the joint graph that the forward saves in memory of its own."""
+    for tensor in compilation.partition.saved if compilation.partition is not None else ():
+        if tensor.nbytes and not tensor.alias_of:
+            yield from tensor.origins or (tensor.node,)
 
 
 def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -118,7 +118,10 @@ def test_what_stands_in_a_later_graph_is_no_input() -> None:
     found = diff(capture(broken, X, as_it_is), capture(broken, X, turned))
     (text,) = [c.text for c in found.at("lines")]
     assert as_it_is(X).stride() == (32, 1) and turned(X).stride() == (1, 64)
-    assert text == "`stack0` has strides (1, 64) (transposed), not (32, 1) (contiguous), where broken goes on"
+    value = "(value 1 from before the break)"
+    assert (
+        text == f"`{value}` has strides (1, 64) (transposed), not (32, 1) (contiguous), where broken goes on"
+    )
     assert not any("strides" in text for text in settings(found))
 
 

@@ -381,3 +381,38 @@ def test_what_saves_most_stands_where_it_would_at_the_peak() -> None:
         rows = capture(net, torch.rand(512, 64)).memory(by).rows
         largest = [max(row.peak or 0, row.saved or 0) for row in rows]
         assert largest == sorted(largest, reverse=True) and any(row.saved for row in rows)
+
+
+class Turned(nn.Module):
+    """Convolutions, of which Inductor saves the input and the weights in another layout, and a product, of which it
+    copies nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, 3, bias=False)
+        self.second = nn.Conv2d(6, 5, 3)
+        self.last = nn.Linear(5, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.second(self.first(x).relu()).relu().mean((2, 3)))
+
+
+def test_a_copy_in_another_layout_is_no_parameter() -> None:
+    """A parameter takes what torch says of it; its copy as much again, in a row of its own."""
+    model, x = Turned(), torch.rand(2, 3, 12, 12)
+    rows = capture(model, x).memory("name").rows
+    sizes = {name: p.nbytes for name, p in model.named_parameters()} | {"x": x.nbytes}
+    for row in rows:
+        if row.kind in ("parameter", "input"):
+            assert (row.peak or 0) <= sum(sizes[name] for name in row.names) and not row.saved, row
+    copies = {name: row for row in rows if row.kind == "copy" for name in row.names}
+    assert set(copies) == {"x", "first.weight", "second.weight"}
+    assert {name: row.saved for name, row in copies.items()} == {name: sizes[name] for name in copies}
+
+
+def test_what_a_break_hands_over_has_no_name_of_torchs() -> None:
+    def handed_over(xs: list[torch.Tensor]) -> torch.Tensor:
+        return xs[1] * int(xs[0].sum().item())
+
+    rows = capture(handed_over, [torch.ones(3), torch.ones(5)]).memory("name").rows
+    assert rows and not any("stack" in row.name for row in rows)

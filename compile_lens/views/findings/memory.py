@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
-from compile_lens.measures.memory_use import UNKNOWN, MemoryRow, MemoryUse, memory_use, pattern
+from compile_lens.measures.memory_use import COPY, UNKNOWN, MemoryRow, MemoryUse, memory_use, pattern
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
@@ -114,6 +114,10 @@ def owner(row: MemoryRow) -> str:
     """Return the name of a row, or a description: "149 parameters", "3 tensors whose line is not known"."""
     if row.name:
         return row.name
+    if row.kind == COPY:
+        return quantities.plural(
+            row.tensors, "copy of an input or parameter", "copies of inputs or parameters"
+        )
     tensors = "tensor" if row.kind in ("", UNKNOWN) else row.kind
     return quantities.plural(row.tensors, tensors) + (
         " whose line is not known" if row.kind == UNKNOWN else ""
@@ -291,6 +295,8 @@ def _choice(partition: Partition) -> str:
 def _saved_words(kept: tuple[SavedTensor, ...]) -> str:
     own, shared = saved_bytes(kept), sum(bool(tensor.alias_of) for tensor in kept)
     count = quantities.plural(len(kept), "tensor")
+    if not kept:
+        return "nothing"
     if own == 0:
         return f"{count}, which takes no memory of its own"
     if not shared:
