@@ -286,7 +286,7 @@ class BriefAnswer(TypedDict):
 
 class CostRow(TypedDict):
     """Cost of a line or kernel; ``share`` of the total. ``launches`` per call, null where they depend on iterations or
-    branches, and ``launched`` in words."""
+    branches, and ``launched`` in words; ``varies``: the amount, where it depends on them, in bytes or femtoseconds."""
 
     name: str
     address: str
@@ -294,6 +294,7 @@ class CostRow(TypedDict):
     amount: float
     share: float
     at_least: bool
+    varies: Bound | None
     bytes: float
     launches: Count | None
     launched: str
@@ -314,6 +315,7 @@ class CostOfModules(TypedDict):
     amount: float
     share: float
     at_least: bool
+    varies: Bound | None
     launches: list[Count | None]
     launched: list[str]
 
@@ -329,6 +331,7 @@ class Cost(TypedDict):
     origin: str
     total: float
     at_least: bool
+    varies: Bound | None
     rows: list[CostRow]
     modules: list[CostOfModules]
     missing: list[str]

@@ -62,9 +62,10 @@ class Buffers:
             if maker not in together:
                 total += sum(reads[:-1])
                 continue
-            total += sum(reads)
+            written = _bytes_moved(size, self._groups[maker].writes)
+            total += sum(min(read, written) for read in reads)  # the rest was there before: it has to be read
             if name not in self._needed and together.issuperset(readers):
-                total += _bytes_moved(size, self._groups[maker].writes)
+                total += written
         return total, ""
 
     def touched(self, groups: Collection[str]) -> tuple[set[str], set[str]]:

@@ -9,21 +9,21 @@ amounts and add up to 1. Unknown amounts are left out and make a sum "at least".
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
-from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Figure, figure, summed
+from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Figure
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Flow
 
 from .address import MODULE, Address, line_address, walk
 from .chain import Chain
-from .control_flow import generated
+from .cost_sum import CostRow as CostRow
+from .cost_sum import CostSum
 from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_list, unknown_origins
 from .memo import memoized
 from .roofline import Roofline
@@ -31,54 +31,7 @@ from .roofline import Roofline
 BY = ("line", "kernel", "module")
 
 BYTES, SECONDS = "bytes", "seconds"
-NO_LAUNCHES = Figure(0)
-
-
-@dataclass(frozen=True)
-class CostRow:
-    """Cost of one line, kernel or module, over forward and backward.
-
-    Attributes:
-        name: ``"model.py:7"``; the kernel's name (for equal library calls the first one's); or the path of the module
-            that does the work itself, not in a submodule. ``""`` for work without a line or outside submodules.
-        address: address for ``capture.chain`` and ``capture.why``: ``"model.py:7"``, ``"module:layers.3"``, a kernel.
-        amount: in the unit of the ``Cost``; ``None`` if not known.
-        share: share of all known amounts, from 0 to 1; ``None`` if the amount is not known.
-        at_least: True if a part of the amount is not known.
-        nbytes: modelled bytes moved; ``None`` if not known.
-        launches: how often a call launches the row's kernels, as in the ledger.
-        order: position of the first launch in the code, counted from 1, whatever the order of the rows.
-        kernels: names of these kernels, in code order. Equal library calls are one row.
-        lines: Python lines, most expensive first.
-        modules: paths of the modules, most expensive first.
-        phases: ``forward``, ``backward`` or ``inference``.
-        compilations: compile ids.
-        bound: ``memory`` or ``compute`` at the roofline, ``""`` if unknown or both.
-        note: why the amount or a part of it is not known, or why there is no line.
-        addresses: addresses of the kernels in the chain.
-    """
-
-    name: str
-    address: Address | str = ""
-    amount: float | None = None
-    share: float | None = None
-    at_least: bool = False
-    nbytes: float | None = None
-    launches: Figure | AtLeast = NO_LAUNCHES
-    order: int = 0
-    kernels: tuple[str, ...] = ()
-    lines: tuple[Frame, ...] = ()
-    modules: tuple[str, ...] = ()
-    phases: tuple[str, ...] = ()
-    compilations: tuple[str, ...] = ()
-    bound: str = ""
-    note: str = ""
-    addresses: tuple[Address, ...] = ()
-
-    @property
-    def expression(self) -> str:
-        """Text of the most expensive line; ``""`` if there is none."""
-        return self.lines[0].text.strip() if self.lines else ""
+FEMTOSECOND = 1e-15
 
 
 @dataclass(frozen=True)
@@ -89,7 +42,7 @@ class ModuleTotal:
         pattern: their path, with ``*`` for the number: ``"layers.*"``.
         type: their class, ``""`` if none of their own operations was observed.
         paths: the path of each.
-        amount, share: sums over all of them, as in ``CostRow``.
+        amount, share, varies: sums over all of them, as in ``CostRow``.
         launches: distinct numbers of launches per call of the kernels that work for one module.
     """
 
@@ -100,6 +53,7 @@ class ModuleTotal:
     share: float | None
     launches: tuple[Figure | AtLeast, ...]
     at_least: bool = False
+    varies: AtLeast | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +68,7 @@ class Cost:
         rows: most expensive first; unknown amounts last.
         total: the sum of all known amounts.
         at_least: True if a part of the total is not known.
+        varies: the total where loops or branches decide it, as in ``CostRow``.
         modules: for ``by="module"``, repeated modules with their submodules.
         missing: why parts are not known.
     """
@@ -127,6 +82,7 @@ class Cost:
     at_least: bool = False
     modules: tuple[ModuleTotal, ...] = ()
     missing: tuple[str, ...] = ()
+    varies: AtLeast | None = None
 
     @property
     def evidence(self) -> str:
@@ -142,6 +98,7 @@ class Cost:
             "origin": self.origin,
             "total": self.total,
             "at_least": self.at_least,
+            "varies": None if self.varies is None else self.varies.to_dict(),
             "rows": [
                 {
                     "name": row.name,
@@ -150,6 +107,7 @@ class Cost:
                     "amount": row.amount,
                     "share": row.share,
                     "at_least": row.at_least,
+                    "varies": None if row.varies is None else row.varies.to_dict(),
                     "bytes": row.nbytes,
                     **_launches(row.launches),
                     "kernels": list(row.kernels),
@@ -169,6 +127,7 @@ class Cost:
                     "amount": group.amount,
                     "share": group.share,
                     "at_least": group.at_least,
+                    "varies": None if group.varies is None else group.varies.to_dict(),
                     "launches": [_launches(one)["launches"] for one in group.launches],
                     "launched": [_launches(one)["launched"] for one in group.launches],
                 }
@@ -205,24 +164,37 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     priced = launch_list(capture, basis)
     launches, chosen, line = list(priced.launches), priced.basis, priced.line
     notes = list(priced.notes)
-    whole = _Sum()
+    quantum = 1.0 if chosen == MOVED else FEMTOSECOND
+    whole = CostSum(_flows(capture), quantum)
     for launch in launches:
         whole.add(launch, 1.0)
     notes += whole.notes
     missing_code = tuple(_missing_code(capture))
     notes += missing_code
-    rows, groups = _Table(capture, launches, whole.amount).of(by)
+    total, varies = whole.amount()
+    rows, groups = _Table(capture, launches, None if varies else total, quantum).of(by)
     return Cost(
         by,
         BYTES if chosen == MOVED else SECONDS,
         chosen,
         _origin(capture, chosen, line),
         rows,
-        whole.amount,
+        total,
         whole.at_least or bool(missing_code),
         groups,
         tuple(dict.fromkeys(notes)),
+        varies,
     )
+
+
+def _flows(capture: Record) -> dict[tuple[str, str], Flow]:
+    """Return the loops and branches of each module of generated code that has any."""
+    return {
+        (compilation.id, phase): code.flow
+        for compilation in capture.compilations
+        for phase, code in compilation.code.items()
+        if code.flow is not None
+    }
 
 
 def _missing_code(capture: Record) -> Iterator[str]:
@@ -247,67 +219,6 @@ def _origin(capture: Record, basis: str, line: Roofline) -> str:
     return "bytes moved, modelled from sizes: no kernel was timed"
 
 
-class _Sum:
-    """Sums of one row: amounts, bytes, launches, and the weights of lines and modules."""
-
-    def __init__(self, flows: Mapping[tuple[str, str], Flow] | None = None) -> None:
-        self._flows = flows or {}
-        self.amount, self.nbytes = 0.0, 0.0
-        self.known = self.bytes_known = self.at_least = False
-        self.bytes_unknown = False
-        self.launches: dict[int, LaunchCost] = {}
-        self.lines: dict[Frame, float] = {}
-        self.modules: dict[str, float] = {}
-        self.notes: dict[str, None] = {}
-
-    def add(self, launch: LaunchCost, share: float) -> None:
-        self.launches[launch.order] = launch
-        if launch.amount is None:
-            self.at_least = True
-        else:
-            self.amount += launch.amount * share
-            self.known = True
-        self.at_least |= launch.at_least
-        if launch.nbytes is None:
-            self.bytes_unknown = True
-        else:
-            self.nbytes += launch.nbytes * share
-        if launch.note:
-            self.notes[f"{launch.kernel.name}: {launch.note}"] = None
-
-    def row(self, name: str, address: Address | str, total: float, note: str = "") -> CostRow:
-        launches = [self.launches[order] for order in sorted(self.launches)]
-        bounds = {launch.bound for launch in launches}
-        kernels = dict.fromkeys(launch.key for launch in launches)
-        return CostRow(
-            name,
-            address,
-            self.amount if self.known else None,
-            self.amount / total if self.known and total else None,
-            self.at_least,
-            None if self.bytes_unknown else self.nbytes,
-            self.launched(),
-            launches[0].order if launches else 0,
-            tuple(dict.fromkeys(key[2] for key in kernels)),
-            tuple(sorted(self.lines, key=lambda line: -self.lines[line])),
-            tuple(sorted(self.modules, key=lambda path: -self.modules[path])),
-            tuple(dict.fromkeys(launch.phase for launch in launches)),
-            tuple(dict.fromkeys(key[0] for key in kernels)),
-            bounds.pop() if len(bounds) == 1 else "",
-            "; ".join(filter(None, (note, *self.notes))),
-            tuple((cid, f"{phase}.code", kernel) for cid, phase, kernel in kernels),
-        )
-
-    def launched(self) -> Figure | AtLeast:
-        """Return how often a call runs the launches."""
-        functions: dict[tuple[str, str], Counter[str]] = {}
-        for launch in self.launches.values():
-            own = functions.setdefault(launch.key[:2], Counter())
-            own[launch.function if launch.key[:2] in self._flows else ""] += 1
-        counts = (generated(self._flows.get(graph), own.__getitem__) for graph, own in functions.items())
-        return summed(figure(count, MEASURED) for count in counts) or NO_LAUNCHES
-
-
 _NO_LINE = "the chain does not reach a line of Python"
 NO_SUBMODULE, MODULE_UNKNOWN = "in no submodule", "the module is not known"
 
@@ -315,17 +226,14 @@ NO_SUBMODULE, MODULE_UNKNOWN = "in no submodule", "the module is not known"
 class _Table:
     """The rows of a capture."""
 
-    def __init__(self, capture: Record, launches: list[LaunchCost], total: float) -> None:
+    def __init__(
+        self, capture: Record, launches: list[LaunchCost], total: float | None, quantum: float
+    ) -> None:
         self._chain = Chain(capture)
         self._launches = launches
         self._total = total
         self._origins_unknown = unknown_origins(capture)
-        self._flows = {
-            (compilation.id, phase): code.flow
-            for compilation in capture.compilations
-            for phase, code in compilation.code.items()
-            if code.flow is not None
-        }
+        self._flows, self._quantum = _flows(capture), quantum
         self._lines: dict[Address, tuple[Frame, ...]] = {}
         self._places: dict[tuple[str, int], Frame] = {}
         """One frame for each line, whichever function ran there: a lambda, a comprehension, a resume function."""
@@ -334,7 +242,7 @@ class _Table:
             self._modules.update(_modules(compilation))
 
     def of(self, by: str) -> tuple[tuple[CostRow, ...], tuple[ModuleTotal, ...]]:
-        sums: dict[object, _Sum] = {}
+        sums: dict[object, CostSum] = {}
         for launch in self._launches:
             own: dict[object, float] = {}
             same = self._kernel_key(launch) if by == "kernel" else None
@@ -343,7 +251,7 @@ class _Table:
                 lines, module = self._lines_of(address), self._module_of(address)
                 for line in lines:
                     key = line if by == "line" else module if by == "module" else same
-                    one = sums.setdefault(key, _Sum(self._flows))
+                    one = sums.setdefault(key, CostSum(self._flows, self._quantum))
                     own[key] = own.get(key, 0.0) + part / len(lines)
                     if line is not None:
                         one.lines[line] = one.lines.get(line, 0.0) + part / len(lines)
@@ -355,10 +263,18 @@ class _Table:
             for key, one in sums.items():
                 one.at_least |= bool(key)
         rows = [self._row(by, key, one) for key, one in sums.items()]
-        rows.sort(key=lambda row: (row.amount is None, -(row.amount or 0.0), row.order))
+        rows.sort(key=self._rank)
         return tuple(rows), self._totals() if by == "module" else ()
 
-    def _row(self, by: str, key: object, one: _Sum) -> CostRow:
+    def _rank(self, row: CostRow) -> tuple[bool, int, float, int]:
+        """A key that puts first what may cost most: what a loop repeats, then the largest; what is not known last."""
+        repeated, largest = 0, row.amount or 0.0
+        if row.varies is not None:
+            repeated = sum(one.least for one in row.varies.count.iterations)
+            largest = max(largest, (row.varies.most or 0) * self._quantum)
+        return row.amount is None, -repeated, -largest, row.order
+
+    def _row(self, by: str, key: object, one: CostSum) -> CostRow:
         if by == "kernel":
             first = one.launches[min(one.launches)].kernel.name
             launch = one.launches[min(one.launches)]
@@ -414,13 +330,16 @@ class _Table:
         for (pattern, kind), paths in groups.items():
             if len(paths) < 2:
                 continue
-            sums = {path: _Sum(self._flows) for path in paths}
+            sums = {path: CostSum(self._flows, self._quantum) for path in paths}
             for launch in self._launches:
                 for node, share in launch.parts:
                     path = _instance(self._module_of((launch.key[0], f"{launch.phase}.post_grad", node)))
                     if path in sums:
                         sums[path].add(launch, share)
-            amount = sum(one.amount for one in sums.values())
+            together = CostSum(self._flows, self._quantum)
+            for one in sums.values():
+                together.join(one)
+            amount, varies = together.amount()
             totals.append(
                 ModuleTotal(
                     pattern,
@@ -429,7 +348,8 @@ class _Table:
                     amount,
                     amount / self._total if self._total else None,
                     tuple(dict.fromkeys(one.launched() for one in sums.values())),
-                    any(one.at_least for one in sums.values()),
+                    together.at_least,
+                    varies,
                 )
             )
         return tuple(sorted(totals, key=lambda one: -one.amount))

@@ -18,6 +18,7 @@ from compile_lens.measures.fusion_answer import (
     DECISIONS_NOT_SEEN,
     DIFFERENT_GRAPHS,
     FUSED,
+    IN_FACTS,
     INLINED,
     LIBRARY_CALL_BETWEEN,
     NEVER_PROPOSED,
@@ -32,7 +33,7 @@ from compile_lens.measures.fusion_remedies import Remedies
 from compile_lens.measures.library_calls import called_code, is_custom, is_library, template_remedy
 from compile_lens.measures.members import Members, Subject, resolve, unseen_loops
 from compile_lens.measures.operators import called
-from compile_lens.measures.user_words import UserWords
+from compile_lens.measures.user_words import MORE, UserWords
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
@@ -254,9 +255,9 @@ class _Place:
             facts.append(f"{self.words.groups(between) or _list(between)} has to run between them")
         if decisions and not reason:
             reason = decisions[0].reason
-        facts += [self._decided(d, reason) for d in decisions[:3]]
-        if len(decisions) > 3:
-            facts.append(f"{len(decisions) - 3} more decisions about them are in the record")
+        facts += [self._decided(d, reason) for d in decisions[:IN_FACTS]]
+        if len(decisions) > IN_FACTS:
+            facts.append(f"{len(decisions) - IN_FACTS} more decisions about them are in the record")
         if not decisions:
             facts.append(self._never_proposed(left, right))
         if reason == "reduction barrier" and self._remedies.steps_of_one(left, right):
@@ -272,16 +273,16 @@ class _Place:
             remedy = CUSTOM_REMEDY
         elif remedy:
             remedy = self._remedies.applicable(reason, remedy, left, right)
-        extern = (
-            [g for g in library_groups or (*left, *right) if self.groups[g].kind == "extern"]
-            if reason == "extern"
-            else []
-        )
-        library = tuple(map(self.words.group, extern))
+        calling = [g for g in library_groups or (*left, *right) if self.groups[g].kind == "extern"]
+        extern = calling if reason == "extern" else []
+        words = self.words.groups(left), self.words.groups(right)
+        library = list(map(self.words.group, extern))
+        alike = len({MORE.sub("", text) for text in (*words, *library)}) == 1
+        if alike and len(extern) == 1 and not library_groups:
+            library = [f"{one if extern[0] in left else two} of {library[0]}"]  # which of the two it is
         return Why(
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
-            saved, note, remedy, calls, (self.words.groups(left), self.words.groups(right)),
-            library, called_code(self.groups[g] for g in extern),
+            saved, note, remedy, calls, words, tuple(library), called_code(self.groups[g] for g in extern),
             tuple(frame for names in (left, right) if (frame := self.words.frame(names)) is not None),
         )  # fmt: skip
 
@@ -446,5 +447,4 @@ def _inverted(edges: dict[str, set[str]]) -> dict[str, set[str]]:
     return inverted
 
 
-def _list(names: Collection[str]) -> str:
-    return ", ".join(names)
+_list = ", ".join

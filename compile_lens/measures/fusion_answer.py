@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import all_names
 
-from .user_words import A_PART
+from .user_words import A_PART, MORE
 
 SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
@@ -30,7 +29,9 @@ NOT_SEEN = "not seen"
 """``Why.verdict`` if loops or groups are not in the record, ``Why.reason`` if the scheduler's decisions are not."""
 DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
 
-_MORE = re.compile(r" and (at least )?[\d,]+ more( lines?)?$")
+
+IN_FACTS = 3
+"""Decisions that are among the facts of an answer."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Why:
         """Common words of both, also if they differ only in the number of further expressions; ``""`` otherwise."""
         if self.words[0] == self.words[1]:
             return self.words[0]
-        one, two = (_MORE.sub("", words) for words in self.words)
+        one, two = (MORE.sub("", words) for words in self.words)
         return one if one == two else ""
 
     @property

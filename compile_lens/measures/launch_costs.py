@@ -63,7 +63,8 @@ def launch_list(capture: Record, basis: str = "") -> LaunchList:
     notes = list(traffic(capture).notes)
     if unmeasured and capture.profile is not None:
         notes.append(unmeasured)
-    launches = tuple(_launch_costs(capture, line.bounds, _amounts(chosen, line, seconds)))
+    amount = _amounts(chosen, line, seconds)
+    launches = tuple(_launch_costs(capture, line.bounds, amount, chosen == MEASURED_TIME))
     return LaunchList(chosen, line, launches, tuple(notes))
 
 
@@ -99,8 +100,6 @@ def _amounts(basis: str, line: Roofline, seconds: Mapping[Key, float]) -> Callab
         nbytes = size(bound.kernel.nbytes)
         if basis == MEASURED_TIME:
             return seconds.get(key), False
-        if bound.kernel.steered:
-            return None, False
         if basis == MOVED:
             return nbytes, False
         if bound.seconds is not None:
@@ -120,6 +119,7 @@ class LaunchCost:
     kernel: Kernel
     order: int
     amount: float | None
+    """Of one run where ``steered``, else of a call."""
     at_least: bool
     nbytes: float | None
     work: float | None
@@ -129,6 +129,8 @@ class LaunchCost:
     """Names of post-grad nodes with their shares, which add up to 1; empty if no node is known."""
     function: str
     """Function of the module that launches it (``Kernel.launch_functions``)."""
+    steered: bool = False
+    """True if a loop or a branch decides how often a call runs it."""
 
     @property
     def phase(self) -> str:
@@ -136,7 +138,7 @@ class LaunchCost:
 
 
 def _launch_costs(
-    capture: Record, bounds: Iterable[Bound], amount: Callable[[Key, Bound], _Amount]
+    capture: Record, bounds: Iterable[Bound], amount: Callable[[Key, Bound], _Amount], measured: bool
 ) -> Iterator[LaunchCost]:
     next_bound = iter(bounds)
     order = 0
@@ -161,7 +163,7 @@ def _launch_costs(
                 order += 1
                 key = (compilation.id, phase, kernel.name)
                 whole, partly = amount(key, bound)
-                moved = size(bound.kernel.nbytes) if not bound.kernel.steered else None
+                moved = size(bound.kernel.nbytes)
                 work = size(bound.kernel.work)
                 yield LaunchCost(
                     key,
@@ -177,6 +179,7 @@ def _launch_costs(
                     if node_origins_unknown or (loop_origins_unknown and kernel.language != "extern")
                     else parts,
                     function,
+                    bound.kernel.steered and not measured,
                 )
 
 
@@ -235,7 +238,8 @@ def node_costs(capture: Record) -> Mapping[tuple[str, str, str], NodeCost]:
             above = chain.up(address) if address in chain else ()
             origins = [up for up in above if up[1] == launch.phase]
             for place, part in [(address, share), *((up, share / len(origins)) for up in origins)]:
-                amount = None if launch.amount is None else launch.amount * part
+                known = launch.amount is not None and not launch.steered
+                amount = launch.amount * part if known and launch.amount is not None else None
                 partly = launch.at_least or amount is None
                 own = NodeCost(frozenset([launch.order]), amount, partly)
                 costs[place] = costs.get(place, NodeCost()) + own

@@ -24,6 +24,14 @@ A_PART = "a part of "
 BACKWARD_OF = "the backward of "
 """Prefix for code that computes the derivative of an expression; with respect to which input is not known."""
 
+SEEDS_OF = "the draw of random seeds for "
+"""Begins the words for a call that draws seeds: what they are for is generated from them elsewhere."""
+
+MORE = re.compile(r" and (at least )?[\d,]+ more( lines?)?$")
+"""How the words for several expressions end."""
+
+_DRAWS_SEEDS = "prims.inductor_seed"
+
 _TOUCHED = re.compile(r"(?<=both touch )[^;]+")
 """The buffers in the evidence of a decision."""
 
@@ -40,11 +48,21 @@ class UserWords:
         self._joint_unknown = phase == "backward" and any(
             gap.stage == "joint" for c in capture.compilations if c.id == compilation for gap in c.missing
         )
-        self._inputs = {
-            node.name: node.inputs
+        nodes = {
+            stage: {node.name: node for node in graph.nodes}
             for c in capture.compilations
-            if c.id == compilation and (graph := c.graphs.get(f"{phase}.loops")) is not None
-            for node in graph.nodes
+            for stage in (f"{phase}.post_grad", f"{phase}.loops", f"{phase}.groups")
+            if c.id == compilation and (graph := c.graphs.get(stage)) is not None
+        }
+        aten, loops, groups = (
+            nodes.get(f"{phase}.{stage}", {}) for stage in ("post_grad", "loops", "groups")
+        )
+        self._inputs = {name: node.inputs for name, node in loops.items()}
+        draws = {name for name, node in aten.items() if node.target.startswith(_DRAWS_SEEDS)}
+        of_seeds = {name for name, node in loops.items() if node.origins and draws.issuperset(node.origins)}
+        self._seeds = {
+            *of_seeds,
+            *(name for name, node in groups.items() if node.members and of_seeds.issuperset(node.members)),
         }
 
     def group(self, name: str) -> str:
@@ -89,6 +107,8 @@ class UserWords:
         if given is not None:
             return f"`{given.name}`"
         words = self.of([self._address("loops", name)])
+        if words.startswith(SEEDS_OF):
+            return words.replace(SEEDS_OF, "the random seeds for ", 1)
         if words:
             return f"a value in {words}" if words.startswith(BACKWARD_OF) else words
         reads = [
@@ -109,6 +129,8 @@ class UserWords:
         lines = "" if last.call else " line" if count == 1 else " lines"
         more = f" and {fewer}{count} more{lines}" if count else ""
         name = f"{_expression(last)}{more}"
+        if all(address[2] in self._seeds for address in known):
+            name = f"{SEEDS_OF}{name}"
         if any(self._chain.derivatives(address) for address in known):
             return f"{BACKWARD_OF}{name}"
         if self._joint_unknown:
@@ -133,8 +155,11 @@ def _last(frame: Frame) -> tuple[int, int, int]:
 
 
 def _expression(frame: Frame) -> str:
-    """Return the expression with its line; if not known (Python 3.10), "a part of" the line."""
+    """Return the expression with its line, one that is cut with its columns, by which ``Chain`` finds it. Where it is
+    not known, a part of the line, as on Python 3.10."""
     text = (frame.call or frame.text).strip().removeprefix("return ")
     at = place(frame.file, frame.line)
-    short = text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+    short = text
+    if len(text) > MAX_CHARACTERS:
+        short, at = f"{text[: MAX_CHARACTERS - 1]}…", frame.address
     return f"{'' if frame.call else A_PART}`{short}` ({at})" if short else at

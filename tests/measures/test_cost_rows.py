@@ -26,13 +26,14 @@ from compile_lens.record.benchmark import (
 )
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.figures import Figure
+from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
 from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 from compile_lens.views.findings.cost import launches_of_each
+from compile_lens.views.words import quantities
 from compile_lens.views.words.quantities import launch_words
 
 FILE = "/home/ada/model.py"
@@ -386,6 +387,43 @@ def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, 
     assert "2 launches" not in capture.text().partition("Cost by line")[2]
 
 
+def cleared_or_not(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: torch.zeros_like(x) + 1, (x,))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("program", "bytes_of_lines"),
+    [
+        (chosen, {"x.sin()": "~0 B or 1,024 B", "x.cos()": "~0 B or 1,024 B"}),
+        (cleared_or_not, {"x.sin()": "~1,033 B or 1,545 B"}),
+        (turned, {"i < 3": "~9 B + 9 B per iteration", "i + 1": "~1,040 B per iteration"}),
+    ],
+)
+def test_what_loops_and_branches_move_is_said_as_the_ledger_says_it(
+    program: Any, bytes_of_lines: dict[str, str]
+) -> None:
+    """128 floats, which a branch or an iteration reads and writes, or writes alone; a counter is read and written, and
+    what a condition reads becomes one byte. Of one line also the sum: 512 bytes read, a number written and read."""
+    captured = compile_lens.capture(program, torch.ones(8, 16))
+    cost = captured.cost("line")
+    moved = captured.ledger.total.bytes_after
+    assert moved is not None and not cost.at_least
+    if isinstance(moved, AtLeast):
+        assert cost.varies is not None and cost.varies.count == moved.count
+    else:
+        assert cost.varies is None and cost.total == moved
+    text = str(cost)
+    assert quantities.amount(moved) in text.partition("\n")[0]
+    for code, words in bytes_of_lines.items():
+        (line,) = (line for line in text.splitlines()[1:] if code in line)
+        assert words in line
+    shares = [row.share for row in cost.rows]
+    assert (None in shares) == any(row.varies for row in cost.rows)
+    for row in captured.cost("kernel").rows:
+        assert row.amount is not None and (row.share is None or cost.varies is None)
+
+
 def several_functions(x: torch.Tensor) -> torch.Tensor:
     return sum(t.cos() for t in (x, x + 1)) + sum([t.exp() for t in (x, x * 2)]) + (lambda t: t.tanh())(x)
 
@@ -492,3 +530,16 @@ def test_fusing_saves_the_same_bytes_with_symbolic_sizes_as_with_fixed_ones() ->
         for dynamic in (False, True)
     )
     assert fixed and None not in fixed and symbolic == fixed
+
+
+def remembered(cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    cache[3] = x + 1
+    return cache.sort()[0]
+
+
+@pytest.mark.torch
+def test_what_was_in_a_buffer_before_is_no_saving() -> None:
+    """Of the 64 rows that the sort reads the other loop writes one, of 8 floats; all of them stay in the caller's."""
+    captured = compile_lens.capture(remembered, torch.ones(64, 8), torch.ones(8))
+    (pair,) = all_unfused_pairs(captured)
+    assert pair.why.saved == 8 * 4

@@ -9,21 +9,24 @@ from typing import Any
 from ...measures.address import PYTHON, Address
 from ...measures.cost import NO_SUBMODULE, Cost, CostRow
 from ...measures.cost import cost as cost_of
-from ...measures.memory_use import MemoryRow, memory_use
+from ...measures.fusion_answer import IN_FACTS
+from ...measures.memory_use import COPY, MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
+from ...measures.user_words import MORE
 from ...record import claims
 from ...record.capture import Record
-from ...record.figures import MEASURED
+from ...record.figures import MEASURED, MODELLED, Figure
 from ...record.kernel import Code, Kernel
 from ...record.messages import first_names
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
-from ...views.findings.cost import amount, row_name, share
-from ...views.summaries.capture_summary import COST_CALL, MEMORY_CALL
+from ...views.findings.cost import price, row_name, share, whole
+from ...views.summaries.capture_summary import COST_CALL, MEMORY_CALL, chosen
 from ...views.summaries.short_text import brief
 from ...views.summaries.summary import Summary, sentence
 from ...views.words.characters import capitalized
 from ...views.words.labels import place
+from ...views.words.quantities import amount as moved
 from ...views.words.quantities import launch_words, launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
 
@@ -98,7 +101,10 @@ def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
         facts.append(f"What fusing would save is unknown: {answer.saved_note}.")
     if answer.remedy:
         facts.append(f"To try: {sentence(answer.remedy)} It was not tried here.")
-    evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:MAX_DECISIONS]))]
+    evidence = [
+        *answer.facts,
+        *(f"Inductor: {one}" for one in map(str, answer.decisions[IN_FACTS:MAX_DECISIONS])),
+    ]
     return Brief(
         f"compile_lens · {name} · {answer.a} and {answer.b}: {answer.verdict}",
         tuple(facts),
@@ -111,9 +117,17 @@ def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
 def not_fused(record: Record, name: str, offset: int) -> Brief:
     """Return the pairs that Inductor did not fuse, from row ``offset`` on, most bytes saved first."""
     pairs = sorted(all_unfused_pairs(record), key=lambda pair: -(pair.why.saved or 0))
-    rows = [_pair(pair) for pair in pairs]
+    alike: dict[tuple[object, ...], list[UnfusedPair]] = {}
+    for pair in pairs:
+        why = pair.why
+        words = (MORE.sub("", side) for side in why.words)
+        key = (pair.compilation, pair.phase, bool(pair.kernel), *words, why.sentence, pair.remedy)
+        alike.setdefault(key if all(why.words) else (pair,), []).append(pair)
+    rows = [_pairs(of) for of in alike.values()]
     shown, left = _page(rows, offset, f"why(record={name!r}")
-    facts = [f"Pairs of groups that share data and are not fused: {len(rows):,}."]
+    facts = [f"Pairs of groups that share data and are not fused: {len(pairs):,}."]
+    if len(rows) < len(pairs):
+        facts.append(f"Pairs with the same words and reason are one entry: {len(rows):,}.")
     if within := sum(bool(pair.kernel) for pair in pairs):
         facts.append(
             f"Within one kernel, each with a loop of its own: {within:,}. Fusing these saves bytes and no launch."
@@ -127,17 +141,34 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
         tuple(facts),
         shown,
         (NOT_TIMED,),
-        (Question("why these two?", f"why(record={name!r}, a=…, b=…)"),) if rows else (),
+        (
+            Question(
+                "why these two?",
+                f"why(record={name!r}, a={pairs[0].first!r}, b={pairs[0].second!r}, "
+                f"phase='{pairs[0].compilation} {pairs[0].phase}')",
+            ),
+        )
+        if pairs
+        else (),
         left,
     )
 
 
-def _pair(pair: UnfusedPair) -> str:
-    why = pair.why
-    saved = "" if why.saved is None else f" Fusing would save at most {why.saved:,} bytes (modelled)."
-    remedy = f" To try: {sentence(pair.remedy)}" if pair.remedy else ""
-    within = " (in one kernel)" if pair.kernel else ""
-    return f"{pair.compilation} {pair.phase}{within}: {why.pair}: {sentence(why.answer)}{saved}{remedy}"
+def _pairs(pairs: Sequence[UnfusedPair]) -> str:
+    """Return pairs of the same words and reason: the one that saves most, and the names of the groups of each."""
+    first, why = pairs[0], pairs[0].why
+    saved = "" if why.saved is None else f" Fusing would save at most {why.saved:,} bytes (modelled)"
+    saved += " of the first." if saved and len(pairs) > 1 else "." if saved else ""
+    remedy = f" To try: {sentence(first.remedy)}" if first.remedy else ""
+    within = ", in one kernel" if first.kernel else ""
+    words = f"{why.words[0] or first.first} and {why.words[1] or first.second}"
+    if why.common:
+        words = why.pair.rpartition(f", {why.a} and ")[0]
+    names = "; ".join(f"{one.first} and {one.second}" for one in pairs[:MAX_NAMES])
+    names += f"; and {len(pairs) - MAX_NAMES} pairs more" if len(pairs) > MAX_NAMES else ""
+    return (
+        f"{first.compilation} {first.phase}{within}: {names}\n{words}: {sentence(why.answer)}{saved}{remedy}"
+    )
 
 
 def chain(record: Any, name: str, address: Any) -> Brief:
@@ -159,17 +190,35 @@ def chain(record: Any, name: str, address: Any) -> Brief:
         facts.append(f"The chain ends here: {why_not}.")
     evidence = [f"{place(frame)} in {frame.function}: {quoted(frame.call or frame.text)}" for frame in lines]
     codes = {id(k): code for c in record.compilations for code in c.code.values() for k in code.kernels}
-    for kernel in kernels:
-        evidence.append(
-            _kernel(kernel, codes[id(kernel)], _own_lines(known, links.descendants(address), kernel))
+    counted = _counted(record, address)
+    if counted is not None and (rest := [k.name for k in kernels if (k.phase, k.name) not in counted]):
+        facts.append(
+            f"The cost of it counts {len(kernels) - len(rest)} of these kernels. No load or store in the others is of "
+            f"an operator of it: {first_names(rest, MAX_NAMES)}."
         )
+        kernels = tuple(sorted(kernels, key=lambda kernel: (kernel.phase, kernel.name) not in counted))
+    for kernel in kernels:
+        own = _own_lines(known, links.descendants(address), kernel)
+        evidence.append(_kernel(kernel, codes[id(kernel)], own))
+    pair = ", ".join(f"{key}={k.name!r}" for key, k in zip("ab", kernels)) if len(kernels) > 1 else "a=…, b=…"
     return Brief(
         f"compile_lens · {name} · lines and kernels of {address}",
         tuple(facts),
         tuple(evidence),
         (),
-        (Question("why are two of them separate?", f"why(record={name!r}, a=…, b=…)"),),
+        (Question("why are two of them separate?", f"why(record={name!r}, {pair})"),)
+        if len(kernels) > 1
+        else (),
     )
+
+
+def _counted(record: Record, address: Any) -> set[tuple[str, str]] | None:
+    """Return phases and names of the kernels that the cost of a line or module counts; ``None`` for another address."""
+    for by in ("line", "module"):
+        for row in cost_of(record, by).rows:
+            if row.address and row.address == address:
+                return {(stage.partition(".")[0], kernel) for _, stage, kernel in row.addresses}
+    return None
 
 
 def _own_lines(known: Sequence[Address], below: Sequence[Address], kernel: Kernel) -> set[int]:
@@ -187,12 +236,21 @@ def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
     head = f"{kernel.name} ({kernel.phase}, {kernel.language}, {kernel.kind}): {launched(code, kernel)}"
     if not lines:
         return head
-    shown = [f"{'>' if number in own else ' '} {number:>3}  {text}" for number, text in enumerate(lines, 1)]
-    if own and len(shown) > MAX_CODE_LINES:  # start near its first own line
-        start = max(min(own) - 6, 0)
-        shown = shown[start : start + MAX_CODE_LINES]
-    left = len(lines) - len(shown[:MAX_CODE_LINES])
-    return "\n".join([head, *shown[:MAX_CODE_LINES], *([f"  ({left} lines more)"] if left else [])])
+    numbers = range(1, len(lines) + 1)
+    if own:  # the code of its own rather than what each kernel begins with
+        definition = next((n for n in numbers if lines[n - 1].startswith(_DEFINITIONS)), 1)
+        first = definition if max(own) - definition < MAX_CODE_LINES else max(min(own) - 6, 1)
+        numbers = range(first, len(lines) + 1)
+    shown = [f"{'>' if n in own else ' '} {n:>3}  {lines[n - 1]}" for n in numbers[:MAX_CODE_LINES]]
+    before, after = numbers[0] - 1, len(numbers[MAX_CODE_LINES:])
+    left = [
+        f"{plural(count, 'line')} {where}" for count, where in ((before, "before"), (after, "after")) if count
+    ]
+    return "\n".join([head, *shown, *([f"  ({', '.join(left)})"] if left else [])])
+
+
+_DEFINITIONS = ("def ", 'extern "C"', "void ", "kernel void")
+"""How the definition of a generated kernel begins."""
 
 
 def cost(record: Record, name: str, by: str, offset: int) -> Brief:
@@ -201,7 +259,7 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     if not ranked.rows:
         reason = "; ".join(ranked.missing) or "no kernel was generated"
         return Brief(f"compile_lens · {name} · cost by {by}", (f"No cost is known: {sentence(reason)}",))
-    total = amount(ranked, ranked.total, ranked.at_least)
+    total = whole(ranked)
     facts = [f"One call costs {total}: {ranked.origin}."]
     facts += [f"not known: {reason}" for reason in ranked.missing]
     facts += [
@@ -225,12 +283,12 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
 
 
 def _cost_row(ranked: Cost, row: CostRow) -> str:
-    head = f"{share(row)}  {amount(ranked, row.amount, row.at_least)}  {row_name(ranked, row)}"
+    head = f"{share(row)}  {price(ranked, row)}  {row_name(ranked, row)}"
     code = f": {quoted(row.expression)}" if row.expression and ranked.by != "module" else ""
     kernels = f": {first_names(row.kernels, 3)}" if row.kernels != (row.name,) else ""
     note = f"; {row.note}" if row.note and row.note != NO_SUBMODULE else ""
     bound = f", {row.bound}-bound" if row.bound else ""
-    launches = f"{launch_words(row.launches)} in {', '.join(row.phases)}"
+    launches = f"{launch_words(row.launches)}{chosen(row)} in {', '.join(row.phases)}"
     return f"{head}{code}\n{launches}{bound}{kernels}{note}"
 
 
@@ -257,13 +315,14 @@ def memory(record: Record, name: str) -> Brief:
         return Brief(f"compile_lens · {name} · memory", (f"Memory is not known: {missing}.",))
     use = memory_use(record, "name")
     rows = sorted(use.rows, key=lambda row: -max(row.peak or 0, row.saved or 0))
+    modelled = "" if use.peak is None else ", modelled"
     allocated = []
     if use.allocated is not None:
         allocated.append(f"allocated in one call, without inputs: {memory_in_short(use.allocated)}, modelled")
     evidence = [_memory_row(row) for row in rows if row.peak or row.saved or row.saved is None]
     return Brief(
         f"compile_lens · {name} · memory",
-        (result.fact, *allocated, *result.brief),
+        (f"{result.fact}{modelled}", *allocated, *result.brief),
         tuple(evidence),
         ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
         (Question("less memory?", LESS_MEMORY),) if use.saved else (),
@@ -278,7 +337,8 @@ def _memory_row(row: MemoryRow) -> str:
     elif row.saved:
         amounts.append(f"{memory_in_short(row.saved)} saved for the backward")
     line = f" ({place(row.line)})" if row.line is not None else ""
-    return f"{row.kind} {quoted(row.name, 200)}{line}: {', '.join(amounts)}"
+    kind = "copy of" if row.kind == COPY else row.kind
+    return f"{kind} {quoted(row.name, 200)}{line}: {', '.join(amounts)}"
 
 
 def difference(diff: Difference, before: str, after: str) -> Brief:
@@ -349,18 +409,39 @@ def what_if(data: dict[str, Any], name: str) -> Brief:
     facts = [f"{plural(len(data['trials']), 'setting')} tried; {len(helpful)} lower a figure."]
     facts += [f"{_trial(trial)}; to apply: {quoted(trial['to_apply'], 300)}" for trial in helpful]
     others = [trial for trial in data["trials"] if trial not in helpful]
-    evidence = [_trial(trial) for trial in others]
-    evidence += [f"{setting} was not tried: {reason}" for setting, reason in data["not_tried"]]
+    evidence = [_trial(trial) for trial in others if trial["figures"] or trial["failure"]]
+    if idle := [trial["name"] for trial in others if not (trial["figures"] or trial["failure"])]:
+        evidence.append(f"no figure changes with {', '.join(idle)}")
+    reasons: dict[str, list[str]] = {}
+    for setting, reason in data["not_tried"]:
+        reasons.setdefault(reason, []).append(setting)
+    left = [f"{plural(len(data['not_tried']), 'setting')} not tried, each with its reason:"]
+    left += [f"{', '.join(of)}: {reason}" for reason, of in reasons.items()]
     return Brief(
         f"compile_lens · {name} · settings tried, each in a compile of its own",
         tuple(facts),
         tuple(evidence),
         (NOT_TIMED, "That a setting which was not tried would help or not."),
+        (),
+        ("\n".join(left),) if reasons else (),
     )
 
 
 def _trial(trial: dict[str, Any]) -> str:
     if trial["failure"]:
         return f"{trial['name']}: failed: {trial['failure']}"
-    figures = [f"{key} {pair[0]} → {pair[1]}" for key, pair in trial["figures"].items()]
+    figures = [
+        f"{key} {' → '.join(_figure(key, one) for one in pair)}" for key, pair in trial["figures"].items()
+    ]
     return f"{trial['name']}: {', '.join(figures) or 'no figure changes'}"
+
+
+def _figure(name: str, value: float | None) -> str:
+    """Return a figure of ``record.what_if.FIGURES`` with its unit."""
+    if value is None:
+        return "not known"
+    if name in ("peak", "saved"):
+        return f"~{memory_in_short(int(value))}"
+    if name == "bytes":
+        return moved(Figure(int(value), MODELLED))
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"

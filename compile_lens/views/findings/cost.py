@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.cost import BYTES, NO_SUBMODULE, Cost, CostRow, ModuleTotal
+from compile_lens.measures.cost import BYTES, FEMTOSECOND, NO_SUBMODULE, Cost, CostRow, ModuleTotal
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.capture import Record
@@ -28,6 +28,7 @@ from ..document import (
 from ..words.characters import flat
 from ..words.labels import places
 from ..words.quantities import NOT_KNOWN, launch_words, plural, printed
+from ..words.quantities import amount as moved
 
 KEY, TITLE = "cost", "Cost"
 INTRO = (
@@ -52,7 +53,7 @@ def cost(capture: Record) -> Finding | None:
     phases = sum(len(compilation.code) for compilation in capture.compilations)
     if len(lines.rows) == 1 and len(kernels.rows) == phases:
         return None
-    total = f"{amount(lines, lines.total, lines.at_least)} in all: {lines.origin}."
+    total = f"{whole(lines)} in all: {lines.origin}."
     total += " Shares are of what is known." if lines.at_least else ""
     sections: list[Section] = [_table(lines, total), _table(kernels)]
     if modules.modules:
@@ -82,15 +83,30 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
-def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:
-    """An amount in the unit of a cost: ``~76.4 MB``, ``≥ ~1.2 ms``."""
+def amount(cost: Cost, value: float | None, at_least: bool = False, varies: AtLeast | None = None) -> str:
+    """An amount in the unit of a cost: ``~76.4 MB``, ``≥ ~1.2 ms``, ``~33 B + 73 B per iteration``."""
     if value is None:
         return NOT_KNOWN
     if cost.unit == BYTES:
-        words = printed(Quantity(round(value), MOVED, cost.evidence))
+        words = printed(Quantity(round(value), MOVED, cost.evidence)) if varies is None else moved(varies)
     else:
-        words = f"{'' if cost.evidence == 'measured' else '~'}{seconds_text(value)}"
+        seconds = seconds_text(value) if varies is None else varies.text(_femtoseconds)
+        words = f"{'' if cost.evidence == 'measured' else '~'}{seconds}"
     return f"≥ {words}" if at_least else words
+
+
+def _femtoseconds(number: int) -> str:
+    return seconds_text(number * FEMTOSECOND)
+
+
+def price(cost: Cost, row: CostRow | ModuleTotal) -> str:
+    """The amount of a row."""
+    return amount(cost, row.amount, row.at_least, row.varies)
+
+
+def whole(cost: Cost) -> str:
+    """The amount of a call."""
+    return amount(cost, cost.total, cost.at_least, cost.varies)
 
 
 def row_name(cost: Cost, row: CostRow) -> str:
@@ -102,7 +118,7 @@ def row_name(cost: Cost, row: CostRow) -> str:
 
 def _in_line(cost: Cost, row: CostRow) -> str:
     expression = f"  {flat(row.expression)}" if cost.by == "line" and row.expression else ""
-    return f"{share(row)}, {amount(cost, row.amount, row.at_least)}: {row_name(cost, row)}{expression}"
+    return f"{share(row)}, {price(cost, row)}: {row_name(cost, row)}{expression}"
 
 
 def _table(cost: Cost, *words: str) -> Table:
@@ -128,7 +144,7 @@ _HEADS = {
 
 
 def _row(cost: Cost, row: CostRow) -> Row:
-    money: tuple[Cell, ...] = (share(row), amount(cost, row.amount, row.at_least))
+    money: tuple[Cell, ...] = (share(row), price(cost, row))
     launches = row.launches.text() if isinstance(row.launches, AtLeast) else f"{row.launches:,}"
     bound = row.bound or Absence("bound", "not known")
     if cost.by == "line":
@@ -146,7 +162,7 @@ def _repeated(cost: Cost) -> Table:
         Row(
             (
                 share(one),
-                amount(cost, one.amount, one.at_least),
+                price(cost, one),
                 f"{len(one.paths)} × {one.type or 'module'}",
                 one.pattern,
                 launches_of_each(one),
@@ -174,18 +190,16 @@ def text(cost: Cost, rest: str = ".rows", listed: int = LISTED) -> str:
     """A cost as lines of text. ``rest`` is where the rows are that are not ``listed``."""
     if not cost.rows:
         return "\n".join(cost.missing) or "no kernel was generated"
-    lines = [f"Cost by {cost.by}: {amount(cost, cost.total, cost.at_least)} in all, {cost.origin}."]
+    lines = [f"Cost by {cost.by}: {whole(cost)} in all, {cost.origin}."]
     for one in cost.modules:
-        head = f"{share(one):>5}  {amount(cost, one.amount, one.at_least):>10}"
+        head = f"{share(one):>5}  {price(cost, one):>10}"
         lines.append(
             f"{head}  {len(one.paths)} × {one.type or 'module'} ({one.pattern}): {launches_of_each(one)} each"
         )
     several = cost.by == "kernel" and len({phase for row in cost.rows for phase in row.phases}) > 1
     width = max(len(row_name(cost, row)) for row in cost.rows[:listed])
     for row in cost.rows[:listed]:
-        head = (
-            f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {row_name(cost, row):<{width}}"
-        )
+        head = f"{share(row):>5}  {price(cost, row):>10}  {row_name(cost, row):<{width}}"
         phases = " and ".join(row.phases)
         detail = (
             flat(row.expression)

@@ -8,7 +8,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.figures import AtLeast
 from compile_lens.record.kernel import Code
 
-from ..findings.cost import amount, both_phases, launches_of_each, percent, share
+from ..findings.cost import both_phases, launches_of_each, percent, price, share
 from ..words.answers import answers
 from ..words.characters import line
 from ..words.quantities import figure
@@ -31,7 +31,7 @@ class Costs:
         for row in lines.rows if len(lines.rows) > 1 else ():
             if row.name:
                 whole = f"{_what(lines.unit)}{self._phases}"
-                words = f"{share(row)} of the {whole}: {amount(lines, row.amount, row.at_least)}"
+                words = f"{share(row)} of the {whole}: {price(lines, row)}"
                 place = row.lines[0].file, row.lines[0].line
                 self._lines[place] = (_bar(row, lines), share(row), words)
 
@@ -54,7 +54,7 @@ class Costs:
                     "order": row.order,
                     "bar": _bar(row, self._kernels),
                     "words": share(row),
-                    "amount": amount(self._kernels, row.amount, row.at_least),
+                    "amount": price(self._kernels, row),
                     "limit": row.bound,
                     "times": 0 if isinstance(row.launches, AtLeast) else row.launches,
                     "launched": figure(row.launches),

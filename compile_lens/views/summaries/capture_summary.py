@@ -12,7 +12,7 @@ from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.library_calls import RepeatedCall, repeated_calls
-from compile_lens.measures.memory_use import MemoryRow, memory_use
+from compile_lens.measures.memory_use import COPY, MemoryRow, memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
@@ -25,7 +25,7 @@ from compile_lens.record.messages import first_names
 
 from ..document import cut
 from ..findings.budget_curve import advice
-from ..findings.cost import amount, share
+from ..findings.cost import price, share, whole
 from ..words import labels, outcome, quantities, stamp
 from ..words.attention import attention_advice, attention_by_lines
 from ..words.characters import flat
@@ -114,9 +114,9 @@ def _cost(capture: Record) -> Part | None:
         actions = _actions(pairs.get(row.name, []), row) if call is None else _one_call(call)
         advice = attentions.get(row.name, actions)
         lines = [*(("", words) for words in advice), ("", _kernels(row))]
-        head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
+        head = f"{share(row):>5}  {price(cost, row)}"
         rows.append(Row(head, row.name or "code whose line is not known", row.expression, tuple(lines)))
-    fact = f"{amount(cost, cost.total, cost.at_least)} in all: {cost.origin}"
+    fact = f"{whole(cost)} in all: {cost.origin}"
     return Part("Cost by line", fact, tuple(rows), len(cost.rows) - len(rows), COST_CALL)
 
 
@@ -135,7 +135,13 @@ def _kernels(row: CostRow) -> str:
     named = first_names(row.kernels, KERNELS)
     if left > 0 and row.launches != len(row.kernels):  # several launches may share a name
         named += f" {'name' if left == 1 else 'names'}"
-    return f"{launch_words(row.launches)}{bound}: {named}"
+    return f"{launch_words(row.launches)}{chosen(row)}{bound}: {named}"
+
+
+def chosen(row: CostRow) -> str:
+    """Return that a branch chooses among the kernels of a row, where a call launches fewer than there are."""
+    fewer = isinstance(row.launches, Figure) and row.launches < len(row.kernels)
+    return ", and a branch decides of which" if fewer else ""
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
@@ -244,11 +250,13 @@ def _memory(capture: Record) -> Part | None:
 
 
 def _owner(row: MemoryRow) -> str:
-    """Return the line of a saved tensor, or the input that it is (for instance in another layout)."""
+    """Return the line of a saved tensor, or the input that it is, or of which it is a copy in another layout."""
     if row.line is not None:
         return labels.place(row.line)
     if row.kind in (PARAMETER, BUFFER, "input"):
         return f"{row.kind} {row.name}"
+    if row.kind == COPY:
+        return f"copy of {row.name}"
     return "code whose line is not known"
 
 

@@ -141,3 +141,95 @@ def test_memory_that_is_not_in_the_record_is_not_known(record: Capture) -> None:
     without = dataclasses.replace(record, compilations=compilations)
     assert "Memory is not known: not in the record." in answers.memory(without, "c1").text()
     assert "at the peak" in answers.memory(record, "c1").text()
+
+
+class Attending(torch.nn.Module):
+    """Two lines that hold views of each other's results beside their own products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = torch.nn.Linear(8, 16, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k = self.both(x).chunk(2, -1)  # a product and views of it
+        return (q @ k.transpose(-1, -2)).softmax(-1)
+
+
+@pytest.fixture(scope="module")
+def attending() -> Capture:
+    return compile_lens.capture(Attending(), torch.rand(4, 6, 8, requires_grad=True))
+
+
+def test_a_chain_says_which_of_its_kernels_the_cost_does_not_count(attending: Capture) -> None:
+    told = 0
+    for row in attending.cost("line").rows:
+        text = answers.chain(attending, "c1", row.address).text(20_000)
+        kernels = {(kernel.phase, kernel.name) for kernel in attending.chain.kernels(row.address)}
+        counted = {(stage.partition(".")[0], name) for _, stage, name in row.addresses}
+        others = re.findall(r"counts (\d+) of these kernels\. No load or store in the others", text)
+        assert [int(number) for number in others] == ([len(counted)] if kernels != counted else [])
+        told += bool(others)
+    assert told
+
+
+def test_a_kernel_is_shown_from_its_definition_on(attending: Capture) -> None:
+    kernel = next(k for k in attending.kernels if k.language == "cpp")
+    text = answers.chain(attending, "c1", kernel.name).text(20_000)
+    assert "#include" in kernel.source and "#include" not in text and "before" in text
+
+
+def test_no_two_pairs_read_alike(attending: Capture) -> None:
+    """Whatever the words, each entry names the groups of its pairs, by which they can be asked for."""
+    text = answers.not_fused(attending, "c1", 0).text(20_000)
+    entries = re.findall(r"^E\d+ +(.*)$", text, re.M)
+    assert len(set(entries)) == len(entries) > 1
+    named = [tuple(pair.split(" and ")) for entry in entries for pair in entry.partition(": ")[2].split("; ")]
+    assert sorted(named) == sorted((one.first, one.second) for one in all_unfused_pairs(attending))
+    a, b, phase = re.findall(r"a='([^']*)', b='([^']*)', phase='([^']*)'", text)[0]
+    assert "not fused" in answers.why(attending, "c1", a, b, phase).text()
+
+
+def test_an_answer_about_a_pair_says_each_thing_once(attending: Capture) -> None:
+    for pair in all_unfused_pairs(attending):
+        place = f"{pair.compilation} {pair.phase}"
+        text = answers.why(attending, "c1", pair.first, pair.second, place).text(20_000)
+        shown = re.findall(r"(?:Inductor: )?round (\d+): .*?: not fused", text)
+        assert len(shown) <= len(pair.why.decisions)
+
+
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return x.tanh() + torch.randn_like(x)
+
+
+def test_random_numbers_are_no_library_call_where_only_their_seeds_are() -> None:
+    """The generated kernel has the numbers: torch's code calls ``normalized_rand_cpu`` or ``randn_cpu`` in it."""
+    _, (code,) = run_and_get_code(torch.compile(noisy), torch.rand(4))
+    assert "randn_cpu(" in code
+    text = answers.not_fused(compile_lens.capture(noisy, torch.rand(4)), "c1", 0).text()
+    assert "the draw of random seeds for `torch.randn_like(x)`" in text
+    assert "E2" not in text and not re.search(r"(?<!seeds for )`torch\.randn_like\(x\)` \S+ is a call", text)
+
+
+SETTINGS: dict[str, Any] = {
+    "trials": [
+        {
+            "name": "one",
+            "failure": "",
+            "figures": {"peak": [4096, 2048], "bytes": [100, 50]},
+            "to_apply": "torch.compile(f)",
+        },
+        {"name": "two", "failure": "", "figures": {}, "to_apply": ""},
+        {"name": "three", "failure": "", "figures": {}, "to_apply": ""},
+    ],
+    "helpful": ["one"],
+    "not_tried": [(f"setting {n}", "nothing reduces" if n % 2 else "it is for GPUs") for n in range(20)],
+}
+
+
+def test_settings_have_units_and_equal_reasons_stand_once() -> None:
+    text = answers.what_if(SETTINGS, "f").text()
+    assert "peak ~4,096 B → ~2,048 B" in text and "bytes ~100 B → ~50 B" in text
+    assert "no figure changes with two, three" in text
+    assert (
+        text.count("nothing reduces") == text.count("it is for GPUs") == 1 and "20 settings not tried" in text
+    )
