@@ -120,5 +120,5 @@ def _unguarded(node: Node, graph: Graph) -> InputName:
 
 @memoized
 def input_names(capture: Record) -> InputNames:
-    """The names of the inputs of a capture's graphs."""
+    """Return the names of the inputs of a capture's graphs."""
     return InputNames(capture)

@@ -78,7 +78,7 @@ class Counts:
 
 
 def counts(program: ProgramRecord) -> Counts:
-    """The counts of a program."""
+    """Return the counts of a program."""
     evaluations = program.evaluations
     outcomes = [v.outcome for v in evaluations]
 

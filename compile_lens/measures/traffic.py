@@ -149,7 +149,7 @@ class Traffic:
 
 @memoized
 def traffic(capture: Record) -> Traffic:
-    """The traffic of every kernel of a capture."""
+    """Return the traffic of every kernel of a capture."""
     many = len(capture.compilations) > 1
     kernel_traffic: list[KernelTraffic] = []
     notes: list[str] = []

@@ -100,7 +100,7 @@ class Count:
         return " + ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data."""
+        """Return this as plain JSON data."""
         return {
             "fixed": self.fixed,
             "per_iteration": [iteration.to_dict() for iteration in self.iterations],
@@ -154,7 +154,7 @@ def count(
 
 
 def total(counts: Iterable[Count]) -> Count:
-    """The sum of counts."""
+    """Return the sum of counts."""
     parts = tuple(counts)
     sum_of_parts = count(
         sum(c.fixed for c in parts),
@@ -199,7 +199,7 @@ class AtLeast:
         return self.text()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data."""
+        """Return this as plain JSON data."""
         return {
             "text": str(self),
             "least": self.least,

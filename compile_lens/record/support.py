@@ -89,7 +89,7 @@ class Support:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain JSON data."""
+        """Return this as plain JSON data."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class Unsupported:
         return len(self.operators)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain JSON data."""
+        """Return this as plain JSON data."""
         return asdict(self)
 
     def __repr__(self) -> str:

@@ -118,7 +118,7 @@ def _steps(target: TargetPhase, line: Line) -> Iterator[tuple[Node, Node]]:
 
 
 def _loops(target: TargetPhase, line: Line) -> dict[tuple[str, str], Node]:
-    """The loops that compute something of a line."""
+    """Return the loops that compute a value of a line."""
     return {
         (node[0], name): loop
         for node in target.lowered_by_line.get(line, ())
@@ -133,7 +133,7 @@ def _cores(target: TargetPhase) -> int:
 
 
 def _generated(targets: Sequence[TargetPhase], line: Line, features: Features) -> Iterator[Reason]:
-    """Operators for which some targets call a library and others have generated code."""
+    """Yield the operators for which some targets call a library and others generate code."""
     first, *others = targets
     same = [first.same_as(other) for other in others]
     done: set[str] = set()

@@ -32,7 +32,7 @@ _C = TypeVar("_C", bound=ComparisonRecord)
 
 
 def across(function: str, columns: Sequence[Column], cls: type[_C]) -> _C:
-    """The comparison of the captures in ``columns``, as a ``cls``."""
+    """Compare the captures in ``columns`` and return the comparison as a ``cls``."""
     captures = [(c, c.capture) for c in columns if c.capture is not None and not c.failure]
     sides = [(c.target, Side(capture)) for c, capture in captures]
     table: list[Row] = []
@@ -64,7 +64,7 @@ def side_by_side(cls: type[_C], *captures: Record) -> _C:
 
 
 def _lines(targets: Sequence[TargetPhase]) -> list[Line]:
-    """Every line of a phase, in the order of the first target that has it; work without a known line comes last."""
+    """Return every line of a phase in the order of the first target that has it; work without a known line is last."""
     lines: dict[Line, None] = {}
     for target in targets:
         lines.update(dict.fromkeys(target.by_line))

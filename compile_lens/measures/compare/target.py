@@ -79,7 +79,7 @@ class TargetPhase:
             self._add(compilation)
 
     def _computing(self, key: str) -> dict[Named, Node]:
-        """The nodes of a stage that compute something."""
+        """Return the nodes of a stage that compute something."""
         return {(i.address[0], i.address[2]): i.node for i in self.side.stage(key) if i.node.compute}
 
     def _add(self, compilation: Compilation) -> None:
@@ -97,7 +97,7 @@ class TargetPhase:
             self.works.append(Work(compilation.id, kernel, nodes, tuple(lines) or (NOWHERE,), count))
 
     def lines_of(self, node: Named, stage: str = "") -> tuple[Line, ...]:
-        """The Python lines of a node of the handed graph (or of its ``post_grad``); ``NOWHERE`` if none is known."""
+        """Return the Python lines of a node of the handed or ``post_grad`` graph; ``NOWHERE`` if none is known."""
         key = (node[0], stage, node[1])
         if key not in self._lines:
             frames = self.side.frames((node[0], f"{self.phase}.{stage}" if stage else self.phase, node[1]))
@@ -168,7 +168,7 @@ class TargetPhase:
         return _by_line(self.lowered, lambda node: self.lines_of(node, "post_grad"))
 
     def works_of(self, line: Line) -> list[Work]:
-        """The kernels that compute something of a line."""
+        """Return the kernels that compute a value of a line."""
         return [work for work in self.works if line in work.lines]
 
     def operators(self, line: Line) -> Counter[str]:
@@ -176,11 +176,11 @@ class TargetPhase:
         return Counter(operator(self.handed[n].target) for n in self.by_line.get(line, ()))
 
     def lowered_operators(self, line: Line) -> Counter[str]:
-        """The operators of a line after Inductor's passes, with counts."""
+        """Return the operators of a line after Inductor's passes, with counts."""
         return Counter(self._order(line))
 
     def members(self, cid: str, group: str) -> tuple[str, ...]:
-        """The loops of a group."""
+        """Return the loops of a group."""
         return self.groups[cid, group].members if (cid, group) in self.groups else ()
 
     def lines(self, launch: Launch) -> frozenset[Line]:
@@ -191,11 +191,11 @@ class TargetPhase:
         return self._launch_lines[launch]
 
     def nodes_of(self, cid: str, group: str) -> set[Named]:
-        """The post-grad nodes that the loops of a group compute."""
+        """Return the post-grad nodes that the loops of a group compute."""
         return {n for n in self.side.groups(self.phase).get((cid, group), ()) if n in self.lowered}
 
     def loops_of(self, node: Named) -> Iterator[tuple[str, Node]]:
-        """The loops that compute a post-grad node, or a part of it."""
+        """Yield the loops that compute a post-grad node, or a part of it."""
         for (cid, name), loop in self.loops.items():
             if cid == node[0] and node[1] in loop.origins:
                 yield name, loop

@@ -148,7 +148,7 @@ def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match:
 
 
 def _groups_by_node(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
-    """The groups of each post-grad node that computes something."""
+    """Return the groups of each post-grad node that computes something."""
     numbers, stage = side.numbers(key), side.stage(key)
     homes: dict[int, list[Named]] = {}
     for group, nodes in side.groups(phase).items():

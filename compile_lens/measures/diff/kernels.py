@@ -33,7 +33,7 @@ class Work:
 
 
 def works(side: Side, phase: str) -> list[Work]:
-    """The kernels of a phase."""
+    """Return the kernels of a phase."""
     numbers = side.numbers(f"{phase}.post_grad")
     return [
         Work(c.id, kernel, frozenset(numbers[n] for n in side.computed(phase, c.id, kernel)))
@@ -166,7 +166,7 @@ def _work(
 
 
 def times(count: int) -> str:
-    """``once``, ``twice``, ``3 times``; 0 is ``not at all``."""
+    """Return ``count`` in words: ``once``, ``twice``, ``3 times``; ``not at all`` for 0."""
     return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 

@@ -24,7 +24,7 @@ EFFECTS = ("guards", "figures")
 
 
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
-    """The difference between ``a`` and ``b``, as a ``cls``."""
+    """Return the difference between ``a`` and ``b`` as a ``cls``."""
     sides = Side(a), Side(b)
     changes = [*inputs.input_changes(sides), *settings.settings(a, b), *settings.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))

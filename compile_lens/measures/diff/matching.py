@@ -223,7 +223,7 @@ def device(name: str, home: str) -> str:
 
 
 def _tensor(tensor: Tensor, plain: Callable[[str], str], home: str) -> Hashable:
-    """Type, shape and kind of device of a tensor."""
+    """Return the dtype, shape and device type of a tensor."""
     shape = tuple(plain(size) if isinstance(size, str) else size for size in tensor.shape)
     return tensor.dtype, shape, device(tensor.device, home)
 

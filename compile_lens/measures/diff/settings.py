@@ -32,7 +32,7 @@ ENVIRONMENT = {
 
 
 def settings(a: Record, b: Record) -> Iterator[Change]:
-    """Changes of the options, torch, the device and torch's global settings."""
+    """Yield the changes in options, torch, device and torch's global settings."""
     one, two = asdict(a.options), asdict(b.options)
     inductors = [dict(record.options.options) for record in (a, b)]
     for name in one:
@@ -66,7 +66,7 @@ def _became(name: str, before: object, after: object) -> Change:
 
 
 def breaks(a: Record, b: Record) -> Iterator[Change]:
-    """Changes of graph breaks, skipped frames, recompiles, and how each capture ended."""
+    """Yield the changes in graph breaks, skipped frames, recompilations and how each capture ended."""
     ended = [
         record.nothing_compiled or (record.failure.message if record.failure else "") for record in (a, b)
     ]

@@ -42,7 +42,7 @@ class Side:
         return tuple(p for p in PHASES if any(p in c.phases for c in self.capture.compilations))
 
     def stage(self, key: str) -> list[Item]:
-        """The nodes of a stage, over all compilations."""
+        """Return the nodes of a stage, over all compilations."""
         if key not in self._items:
             home = self.capture.environment.target.partition(":")[0]
             self._items[key] = items(self._nodes(key), self._argument, home)
@@ -90,13 +90,13 @@ class Side:
         }
 
     def numbers(self, key: str) -> dict[Named, int]:
-        """The number of each node of a stage."""
+        """Return the number of each node of a stage."""
         if key not in self._numbers:
             self._numbers[key] = {(i.address[0], i.address[2]): n for n, i in enumerate(self.stage(key))}
         return self._numbers[key]
 
     def rewrites(self, key: str) -> Iterator[tuple[Compilation, Pass, Rewrite]]:
-        """The rewrites of a stage, each with its pass and its compilation."""
+        """Yield the rewrites of a stage, each with its pass and its compilation."""
         for compilation in self.capture.compilations:
             for done in compilation.passes:
                 if done.stage == key:
@@ -110,14 +110,14 @@ class Side:
                     yield miss.partition(":")[0], miss
 
     def lowered(self, phase: str) -> Iterator[tuple[Named, Lowered]]:
-        """Each node of a phase with its lowering."""
+        """Yield each node of a phase with its lowering."""
         for compilation in self.capture.compilations:
             for entry in compilation.lowered:
                 if entry.phase == phase:
                     yield (compilation.id, entry.node), entry
 
     def groups(self, phase: str) -> dict[Named, tuple[Named, ...]]:
-        """The groups of a phase that do work, each with the post-grad nodes that it computes."""
+        """Return the groups of a phase that do work, each with the post-grad nodes that it computes."""
         if phase not in self._groups:
             self._groups[phase] = dict(self._grouped(phase))
         return self._groups[phase]
@@ -135,7 +135,7 @@ class Side:
                 yield (compilation.id, group.name), tuple((compilation.id, name) for name in names)
 
     def kernels(self, phase: str) -> Iterator[tuple[Compilation, Code, Kernel]]:
-        """The kernels of a phase."""
+        """Yield the kernels of a phase."""
         for compilation in self.capture.compilations:
             code = compilation.code.get(phase)
             if code is not None:
@@ -155,7 +155,7 @@ class Side:
         return tuple(own if own and kernel.language == "extern" else nodes)
 
     def lines(self, addresses: Iterable[Address]) -> tuple[str, ...]:
-        """The Python lines of nodes, as ``model.py:7: y = x.sin()``."""
+        """Return the Python lines of nodes, as ``model.py:7: y = x.sin()``."""
         return places(f for address in addresses for f in self.frames(address))
 
     def frames(self, address: Address) -> tuple[Frame, ...]:
@@ -165,7 +165,7 @@ class Side:
         return own or self.chain.lines(address, derivatives=False)
 
     def kernel_lines(self, kernel: Kernel) -> tuple[str, ...]:
-        """The Python lines of a kernel."""
+        """Return the Python lines of a kernel."""
         return places(self.chain.lines(kernel, derivatives=False))
 
 
