@@ -1,1 +1,1 @@
-"""Logs that torch writes of its compiles (``TORCH_TRACE``), read as a program. Needs no torch."""
+"""Reader of torch's compile logs (``TORCH_TRACE``), which turns one into a program record without importing torch."""

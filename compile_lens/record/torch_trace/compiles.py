@@ -1,4 +1,4 @@
-"""The compiles of a log: what the entries of one compile id say, together."""
+"""The compiles of a log, each collected from the entries with its compile id."""
 
 from __future__ import annotations
 
@@ -18,46 +18,44 @@ from .vllm import KINDS as VLLM_KINDS
 from .vllm import VllmLog
 
 Place = tuple[str, str, int]
-"""File, function and its first line."""
+"""File, function name and first line of a code object."""
 
 
 class LoggedCompile:
-    """Entries of a log for one compile."""
+    """Contents of the entries of one compile."""
 
     def __init__(self, id: str, generation: int) -> None:
         self.id = id
-        self.code = id.rpartition("/")[0], generation  # the same of all compiles of one code
+        self.code = id.rpartition("/")[0], generation  # shared by all compiles of one code object
         self.place: Place | None = None
         self.stack: list[tuple[str, int, str]] = []  # file, line and function, callers first
         self.metrics: dict[str, Any] | None = None
-        self.graphs: list[
-            tuple[int, str | None]
-        ] = []  # attempt, and the graph as torch prints it; None: unreadable
+        self.graphs: list[tuple[int, str | None]] = []  # attempt and printed graph; None: unreadable
         self.breaks: list[str | None] = []  # None: unreadable
         self.reasons: list[str] | None = None  # None: unreadable
         self.again = False
         self.guarded = False
         self.guards = ""
-        self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt, and what torch says of it
-        self.fixed: list[tuple[int, dict[str, Any]]] = []  # attempt, and the symbol that became one value
+        self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt and torch's facts about the symbol
+        self.fixed: list[tuple[int, dict[str, Any]]] = []  # attempt and facts about a specialized symbol
         self.sources: list[str] = []
         self.attempts = 0
         self.exports_before = 0
 
 
 class CompileLog:
-    """Contents of a log, by compile, in the order in which they begin."""
+    """Contents of a log by compile, in the order in which the compiles begin."""
 
     def __init__(self) -> None:
         self.compiles: list[LoggedCompile] = []
-        self._now: dict[
+        self._current: dict[
             str, LoggedCompile
-        ] = {}  # by compile id, which torch gives anew after torch._dynamo.reset()
+        ] = {}  # by compile id, which torch reuses after torch._dynamo.reset()
         self._generations: Counter[str] = Counter()
         self.code, self.vllm = CodeLog(), VllmLog()
-        self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
+        self.files: dict[int, str] = {}  # torch writes each file name once and refers to it by number
         self.events: list[Event] = []
-        self.announced: Counter[tuple[str, str]] = Counter()  # events of a cache, by name and compile id
+        self.announced: Counter[tuple[str, str]] = Counter()  # cache events by name and compile id
         self.rank: int | None = None
         self.other_ranks: set[int] = set()
         self.torch = self.python = self.triton = ""
@@ -65,60 +63,64 @@ class CompileLog:
         self.read = 0
 
     def compile(self, id: str) -> LoggedCompile:
-        """The compile of that id which the log is at."""
-        if id not in self._now:
-            self._now[id] = LoggedCompile(id, self._generations[id.rpartition("/")[0]])
-            self.compiles.append(self._now[id])
-        return self._now[id]
+        """Return the current compile with this id; create it if there is none."""
+        if id not in self._current:
+            self._current[id] = LoggedCompile(id, self._generations[id.rpartition("/")[0]])
+            self.compiles.append(self._current[id])
+        return self._current[id]
 
     def begin(self, id: str) -> LoggedCompile:
-        """A compile that begins, or of which more is told before it is over."""
-        if id in self._now and self._now[id].metrics is not None:
-            del self._now[id]
+        """Return the unfinished compile with this id; create one if there is none or its metrics were written."""
+        if id in self._current and self._current[id].metrics is not None:
+            del self._current[id]
             frame, _, entry = id.rpartition("/")
             self._generations[frame] += entry == "0"
         return self.compile(id)
 
     def end_export(self) -> None:
-        """Take the graphs for an exported program that no compile began: torch writes the metrics of a strict export
-        without the number that its graph has."""
+        """Move compiles that have a graph, but no start and no metrics, to the exports: torch writes the metrics of a
+        strict export without the compile id of its graph."""
         for own in [
-            own for own in self._now.values() if own.graphs and own.place is None and own.metrics is None
+            own for own in self._current.values() if own.graphs and own.place is None and own.metrics is None
         ]:
-            del self._now[own.id]
+            del self._current[own.id]
             self.compiles.remove(own)
             self.code.note_traced(own.graphs[-1][1], own.sources, own.exports_before)
 
     def place_of(self, own: LoggedCompile) -> Place | None:
-        """File, function and first line; a code at its limit has those of its older cache entries."""
+        """Return where the code is defined; a compile without a place takes that of another compile of its code."""
         if own.place is not None:
             return own.place
         return next((c.place for c in self.compiles if c.place and c.code == own.code), None)
 
     def caller_of(self, own: LoggedCompile) -> tuple[str, int, str] | None:
-        """File, line and function of the program from which a code was called; ``None`` where that is not known."""
+        """Return file, line and function of the program's frame that called the code; ``None`` if unknown."""
         place, of_torch = self.place_of(own), self.of_torch
         if place is None or not of_torch:
             return None
         last = own.stack and own.stack[-1] == (place[0], place[2], place[1])
         for at in reversed(own.stack[:-1] if last else own.stack):
-            if at[0] and not at[0].startswith(of_torch) and _OURS not in at[0].replace("\\", "/"):
+            if (
+                at[0]
+                and not at[0].startswith(of_torch)
+                and _COMPILE_LENS_FILES not in at[0].replace("\\", "/")
+            ):
                 return at
         return None
 
     @cached_property
     def of_torch(self) -> str:
-        """The folder of torch's own files, as the log names it; ``""`` where it does not."""
-        ours = (name for name in self.files.values() if name.endswith(_OWN))
-        return next((name.removesuffix(_OWN) for name in ours), "")
+        """Torch's package folder as the log writes it; ``""`` if no file name shows it."""
+        ours = (name for name in self.files.values() if name.endswith(_TORCH_FILE))
+        return next((name.removesuffix(_TORCH_FILE) for name in ours), "")
 
 
-_OURS = "/compile_lens/_torch/"
-_OWN = "_dynamo/convert_frame.py"
+_COMPILE_LENS_FILES = "/compile_lens/_torch/"
+_TORCH_FILE = "_dynamo/convert_frame.py"
 
 
 def compile_log(entries: Iterable[Entry], damage: Damage) -> CompileLog:
-    """Return the compiles that the entries describe. An entry in another format is counted in ``damage``."""
+    """Return the compiles that the entries describe. Entries of an unexpected format are counted in ``damage``."""
     log = CompileLog()
     for entry in entries:
         log.read += 1
@@ -136,7 +138,7 @@ def compile_log(entries: Iterable[Entry], damage: Damage) -> CompileLog:
 def _note(log: CompileLog, entry: Entry) -> None:
     kind, facts, payload = entry.kind, entry.facts, entry.payload
     text = payload if entry.readable else None
-    if text is None and kind in _TEXT_ALONE:
+    if text is None and kind in _PAYLOAD_ONLY_KINDS:
         return
     if kind == "str":
         name, number = facts
@@ -145,9 +147,9 @@ def _note(log: CompileLog, entry: Entry) -> None:
         log.torch = str(json.loads(payload)["pytorch_version"])
     elif kind == "chromium_event":
         log.events.append(event := _event(json.loads(payload), entry.id))
-        log.announced[event[1], event[4]] += event[1] in _LOOKED_UP
-    elif kind in _LOOKED_UP:
-        _looked_up(log, entry)
+        log.announced[event[1], event[4]] += event[1] in _CACHE_LOOKUP_KINDS
+    elif kind in _CACHE_LOOKUP_KINDS:
+        _record_cache_lookup(log, entry)
     elif not entry.id or kind in (*CODE_KINDS, *VLLM_KINDS):
         if kind in (*VLLM_KINDS, "graph_dump"):
             log.vllm.note(entry)
@@ -193,19 +195,19 @@ def _note(log: CompileLog, entry: Entry) -> None:
 
 
 def stack_of(log: CompileLog, frames: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
-    """Return a stack of the log."""
+    """Return file, line and function of each logged frame."""
     return [(log.files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"])) for f in frames]
 
 
-_TEXT_ALONE = ("torch_version", "chromium_event")
-"""Entries that say nothing but their text."""
+_PAYLOAD_ONLY_KINDS = ("torch_version", "chromium_event")
+"""Kinds of entries whose only content is their payload."""
 
 
 def _metrics(log: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
     own.metrics = facts
     file, function, line = (facts.get(key) for key in ("co_filename", "co_name", "co_firstlineno"))
     if isinstance(file, str) and isinstance(function, str) and type(line) is int:
-        own.place = file, function, line  # the stack of an older torch ends at the line that called it
+        own.place = file, function, line  # the stack that an older torch logs ends at the calling line
     log.torch = log.torch or str(facts.get("pytorch_version") or "")
     log.python = log.python or str(facts.get("python_version") or "").partition(" ")[0]
     log.triton = log.triton or str(facts.get("triton_version") or "")
@@ -214,12 +216,12 @@ def _metrics(log: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None
         log.limit = int(match[1])
 
 
-_LOOKED_UP = ("fx_graph_cache_hit", "fx_graph_cache_miss")
+_CACHE_LOOKUP_KINDS = ("fx_graph_cache_hit", "fx_graph_cache_miss")
 
 
-def _looked_up(log: CompileLog, entry: Entry) -> None:
-    """Inductor's cache was asked for a graph. Torch writes an event as well, and first, but where AOTAutograd asks for
-    what an entry of its own cache needs."""
+def _record_cache_lookup(log: CompileLog, entry: Entry) -> None:
+    """Record a lookup in Inductor's graph cache. Torch writes an event before this entry, which then is skipped;
+    lookups that AOTAutograd makes for an entry of its own cache have no such event."""
     if log.announced[entry.kind, entry.id]:
         log.announced[entry.kind, entry.id] -= 1
         return

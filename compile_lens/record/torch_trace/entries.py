@@ -1,4 +1,4 @@
-"""The entries of a structured trace: a line of JSON, and the lines of its payload, each behind a tab."""
+"""The entries of a structured trace: each a line of JSON followed by the lines of its payload, indented by a tab."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_LINE = re.compile(r"(?:\[rank\d+\]:)?[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .*?:\d+\] (?P<entry>\{.*)")
-_CONTEXT = {
+_HEAD_LINE = re.compile(r"(?:\[rank\d+\]:)?[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .*?:\d+\] (?P<entry>\{.*)")
+_CONTEXT_FIELDS = {
     "rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack", "subgraph_name",
     "timestamp", "pathname", "thread", "lineno", "process",
 }  # fmt: skip
-"""Fields of an entry that place it, rather than describe it."""
+"""Fields of an entry that say where it comes from; the remaining field is its kind."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry.
+    """One entry of a structured trace.
 
     Attributes:
-        kind: torch's name of it; of an artifact the artifact's own (``recompile_reasons``).
-        id: compile id, ``""`` of what is of no compile.
-        attempt: which attempt of the compile it is of.
-        facts: what the entry says, as JSON.
-        payload: its text, ``""`` where it has none, or it cannot be read.
-        rank: of the process, ``None`` where torch.distributed is not in use.
+        kind: torch's name for it; for an artifact, the artifact's name (``recompile_reasons``).
+        id: compile id, ``""`` if it belongs to no compile.
+        attempt: attempt of the compile, 0 for the first.
+        facts: its JSON value.
+        payload: its text, ``""`` if it has none or the text is damaged.
+        rank: rank of the process, ``None`` without torch.distributed.
     """
 
     kind: str
@@ -38,48 +38,48 @@ class Entry:
     payload: str
     rank: int | None
     readable: bool = True
-    """False where the checksum of the text is another one: that there is a text is known, and not what it says."""
+    """False if the payload does not match its checksum; ``payload`` is ``""`` then."""
 
 
 @dataclass
 class Damage:
-    """Unreadable parts of a log: lines that are no entry, payloads that are not what was written, and entries with a
-    part of another type than torch writes."""
+    """Counts of unreadable parts of a log: lines outside any entry, payloads that do not match their checksum, by
+    kind, and entries whose values have an unexpected type, by kind."""
 
     lines: int = 0
     heads: int = 0
-    """Of ``lines``, those with which an entry begins: it is lost."""
+    """Number of ``lines`` that begin an entry with unreadable JSON, which is lost."""
     payloads: Counter[str] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)
 
 
 def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
-    """The entries of a log, in order; what cannot be read is counted in ``damage``."""
-    held: dict[str, Any] | None = None
+    """Yield the entries of a log in order; unreadable parts are counted in ``damage``."""
+    head: dict[str, Any] | None = None
     payload: list[str] = []
     for line in lines:
         line = line.removesuffix("\n").removeprefix("\ufeff")
         if line.startswith("\t"):
-            if held is None:
+            if head is None:
                 damage.lines += 1
             payload.append(line[1:])
             continue
-        if held is not None and payload and not line.strip():
+        if head is not None and payload and not line.strip():
             payload.append("")  # an editor removed the tab
             continue
-        if held is not None:
-            yield from _entry(held, payload, damage)
-        held, payload = _head(line), []
-        if held is None and line.strip():
+        if head is not None:
+            yield from _entry(head, payload, damage)
+        head, payload = _head(line), []
+        if head is None and line.strip():
             damage.lines += 1
-            damage.heads += _LINE.fullmatch(line) is not None
-    if held is not None:
-        yield from _entry(held, payload, damage)
+            damage.heads += _HEAD_LINE.fullmatch(line) is not None
+    if head is not None:
+        yield from _entry(head, payload, damage)
 
 
 def _text(lines: list[str], digest: Any) -> str | None:
-    """Return the text of which a checksum is; None if it is of none. A log that was copied from another system ends
-    its lines in CR LF, and torch may have written a CR of the program's; empty lines may follow."""
+    """Return the payload that matches the MD5 checksum; None if none does. Tries the lines as they are, without the
+    CR that a copy from another system adds, and without trailing empty lines."""
     last = next((i for i in range(len(lines), 0, -1) if lines[i - 1]), 0)
     for own in (lines, lines[:last]):
         for text in ("\n".join(own), "\n".join(line.removesuffix("\r") for line in own)):
@@ -90,7 +90,7 @@ def _text(lines: list[str], digest: Any) -> str | None:
 
 
 def _head(line: str) -> dict[str, Any] | None:
-    match = _LINE.fullmatch(line)
+    match = _HEAD_LINE.fullmatch(line)
     try:
         head = json.loads(match["entry"]) if match else None
     except (ValueError, RecursionError):
@@ -99,7 +99,7 @@ def _head(line: str) -> dict[str, Any] | None:
 
 
 def _entry(head: dict[str, Any], payload: list[str], damage: Damage) -> Iterator[Entry]:
-    kind = next((key for key in head if key not in _CONTEXT), "")
+    kind = next((key for key in head if key not in _CONTEXT_FIELDS), "")
     facts = head.get(kind)
     if kind == "artifact" and isinstance(facts, dict):
         kind = str(facts.get("name", ""))
@@ -120,7 +120,7 @@ def _entry(head: dict[str, Any], payload: list[str], damage: Damage) -> Iterator
 
 
 def _id(head: dict[str, Any]) -> str:
-    """The compile id as torch writes it: ``0/1``, ``!2/0/1`` of a part of compiled autograd."""
+    """Return the compile id as torch prints it: ``0/1``, or ``!2/0/1`` within compiled autograd."""
     numbers = [head.get(key) for key in ("compiled_autograd_id", "frame_id", "frame_compile_id")]
     own, frame, form = (n if type(n) is int else None for n in numbers)
     parts = ([f"!{own}"] if own is not None else []) + [str(n) for n in (frame, form) if n is not None]

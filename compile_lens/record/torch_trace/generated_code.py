@@ -1,4 +1,4 @@
-"""Generated modules of a log, and its compiles without a compile id."""
+"""Generated modules of a log and its ahead-of-time compiles, which have no compile id."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ..logged_code import (
 from . import graph_text
 from .entries import Entry
 
-_PRE_GRAD = ("before_pre_grad_graph", "inductor_pre_grad_graph")
-_AOT = ("aot_inference_graph", "aot_forward_graph", "aot_joint_graph")
+_PRE_GRAD_KINDS = ("before_pre_grad_graph", "inductor_pre_grad_graph")
+_AOT_KINDS = ("aot_inference_graph", "aot_forward_graph", "aot_joint_graph")
 _FINDINGS = {
     "guard_added": "checked",
     "propagate_real_tensors_provenance": "assumed",
@@ -32,16 +32,16 @@ _FINDINGS = {
 _MAPPING = "inductor_provenance_tracking_node_mappings"
 _OLD_MAPPING = "inductor_triton_kernel_to_post_grad_nodes"
 _SCHEDULE = "inductor_collective_schedule"
-_CALLS = ("graph_execution", "inductor_graph_execution")
+_CALL_KINDS = ("graph_execution", "inductor_graph_execution")
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
-CODE_KINDS = ("inductor_output_code", "graph_dump", _MAPPING, _OLD_MAPPING, _STACKS, _SCHEDULE, *_CALLS)
+CODE_KINDS = ("inductor_output_code", "graph_dump", _MAPPING, _OLD_MAPPING, _STACKS, _SCHEDULE, *_CALL_KINDS)
 """Kinds of entries about generated code."""
-_DEFINED = re.compile(
+_KERNEL_DEFINITION = re.compile(
     r"^(?P<python>\w+) = async_compile\.\w+\(|^static inline void call_(?P<triton>\w+)\(|"
     r'^extern "C"\s+(?:\w+ )?void (?P<cpp>\w+)\(',
     re.MULTILINE,
 )
-_OF_TORCH = re.compile(r"[/\\]torch[/\\](?:nn|_\w+|utils|export|fx)[/\\]")
+_TORCH_FILE = re.compile(r"[/\\]torch[/\\](?:nn|_\w+|utils|export|fx)[/\\]")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<function>[^\n\\]+))?')
 
 
@@ -51,12 +51,12 @@ class _Module:
         self.lines: int | None = None
         self.defined: dict[str, None] = {}
         self.collectives: tuple[str, ...] | None = ()
-        self.provenance: dict[str, dict[str, tuple[str, ...]]] = {}  # by kind of entry, and kernel
+        self.provenance: dict[str, dict[str, tuple[str, ...]]] = {}  # by kind of entry and kernel
 
     def add(self, text: str | None) -> None:
         if text is not None:
             self.lines = (self.lines or 0) + text.count("\n") + 1
-            self.defined |= {match[match.lastgroup or 0]: None for match in _DEFINED.finditer(text)}
+            self.defined |= {match[match.lastgroup or 0]: None for match in _KERNEL_DEFINITION.finditer(text)}
 
 
 class _Ahead:
@@ -70,18 +70,18 @@ class _Ahead:
 
 
 class CodeLog:
-    """The generated modules of a log, and its compiles without an id, in order."""
+    """The generated modules of a log and its compiles without an id, in order."""
 
     def __init__(self) -> None:
         self._modules: list[_Module] = []
         self._last: dict[str, _Module] = {}
         self._provenance: dict[
             str, dict[str, dict[str, tuple[str, ...]]]
-        ] = {}  # of modules that follow, by id
+        ] = {}  # for the next module with a compile id, by kind and kernel
         self._ahead: list[_Ahead] = []
         self._open: _Ahead | None = None
         self._traced: _Ahead | None = None
-        """The graph of a strict export of which the program did not come yet."""
+        """The strict export whose exported program has not been logged yet."""
         self.exports = 0
         self._calls: list[str] = []
 
@@ -89,7 +89,7 @@ class CodeLog:
         return len(self._modules)
 
     def note(self, entry: Entry, files: Mapping[int, str]) -> None:
-        """Take what an entry says of generated code, and of what is compiled without a call."""
+        """Record an entry about generated code or an ahead-of-time compile."""
         kind, facts = entry.kind, entry.facts
         text = entry.payload if entry.readable else None
         if kind == "graph_dump":
@@ -97,8 +97,8 @@ class CodeLog:
         if kind in ("inductor_output_code", "inductor_aot_wrapper_code"):
             self._add_module(entry.id, str(facts.get("filename") or ""), text)
             if not entry.id:
-                self._at().modules.append(len(self._modules) - 1)
-                self._at().kind = INDUCTOR if kind == "inductor_output_code" else AOT_INDUCTOR
+                self._current().modules.append(len(self._modules) - 1)
+                self._current().kind = INDUCTOR if kind == "inductor_output_code" else AOT_INDUCTOR
         elif kind == "inductor_aot_kernel_code" and entry.id in self._last:
             self._last[entry.id].add(text)
         elif kind in (_MAPPING, _OLD_MAPPING, _STACKS):
@@ -106,7 +106,7 @@ class CodeLog:
                 self._note_provenance(entry.id, kind, json.loads(text))
         elif kind == _SCHEDULE and entry.id in self._last:
             self._last[entry.id].collectives = None if text is None else tuple(map(str, json.loads(text)))
-        elif kind in _CALLS and text is not None:
+        elif kind in _CALL_KINDS and text is not None:
             self._note_calls(json.loads(text))
         elif not entry.id:
             self._note_ahead(kind, facts, text, files)
@@ -118,7 +118,7 @@ class CodeLog:
         self._modules.append(self._last[id])
 
     def _note_provenance(self, id: str, kind: str, facts: Mapping[str, Any]) -> None:
-        """Take the provenance of the module before, or, where that has its own, of the next one."""
+        """Record provenance for the last module with this id, or for the next one if that already has some."""
         kernels = facts["cppCodeToPost"] if kind == _MAPPING else facts
         own = {str(name): tuple(map(str, values)) for name, values in kernels.items()}
         module = self._last.get(id)
@@ -128,7 +128,7 @@ class CodeLog:
             module.provenance[kind] = own
 
     def _note_calls(self, facts: Mapping[str, Any]) -> None:
-        """Take the order of calls: by compile id, or, of an older torch, by the number of the module, one each."""
+        """Record the order of graph calls: compile ids, or, from an older torch, one module number per entry."""
         for one in facts.get("graph_execution_order", [facts]):
             if one.get("compile_id"):
                 self._calls.append(str(one["compile_id"]).strip("[]"))
@@ -138,53 +138,53 @@ class CodeLog:
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """Compile ids of graphs, in the order of their calls, as far as the log has them."""
+        """Compile ids of the called graphs in call order, as far as they are logged."""
         return tuple(self._calls)
 
-    def _at(self) -> _Ahead:
-        """The compile without an id that the log is at."""
+    def _current(self) -> _Ahead:
+        """Return the open compile without an id; begin one if none is open."""
         if self._open is None:
             self._open = _Ahead()
             self._ahead.append(self._open)
         return self._open
 
     def _note_ahead(self, kind: str, facts: Any, text: str | None, files: Mapping[int, str]) -> None:
-        if kind in _PRE_GRAD:
+        if kind in _PRE_GRAD_KINDS:
             if self._open is not None and (self._open.graph is not None or self._open.modules):
                 self._open = None
-            own = self._at()
+            own = self._current()
             own.kind, own.graph = own.kind or INDUCTOR, text or ""
-        elif kind in _AOT:
-            own = self._at()
+        elif kind in _AOT_KINDS:
+            own = self._current()
             own.kind, own.aot_graph = own.kind or AOT_AUTOGRAD, text or own.aot_graph
         elif kind == "exported_program":
             if self._traced is not None:
                 self._ahead.remove(self._traced)
                 self._traced = None
-            own = self._at()
+            own = self._current()
             own.kind, own.graph, own.aot_graph = EXPORT, text, text
             self.exports += 1
             self._open = None
         elif kind in _FINDINGS:
-            self._at().conditions.append(_condition(kind, facts, files))
+            self._current().conditions.append(_condition(kind, facts, files))
         elif kind == "compilation_metrics":
             self._open = None
 
     def note_traced(self, graph: str | None, sources: list[str], exports_before: int) -> None:
-        """Take the graph of a strict export, unless its program was there when as many came before."""
+        """Record the graph of a strict export unless its program was logged since ``exports_before``."""
         if self.exports == exports_before:
             own = self._traced = _Ahead()
             own.kind, own.graph, own.aot_graph, own.sources = EXPORT, graph, graph, sources
             self._ahead.append(own)
 
     def modules(self) -> tuple[GeneratedModule, ...]:
-        """Return the modules."""
+        """Return the generated modules in order."""
         return tuple(
             GeneratedModule(m.id, m.file, m.lines, tuple(_kernels(m)), m.collectives) for m in self._modules
         )
 
     def ahead(self) -> tuple[AheadCompilation, ...]:
-        """Return the compiles without an id; what only added guards is none."""
+        """Return the compiles without an id, leaving out those that only added guards."""
         compiles = []
         for own in self._ahead:
             if own.kind:
@@ -205,7 +205,7 @@ def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) ->
         Frame(files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"]), str(f.get("loc") or ""))
         for f in facts.get("user_stack") or ()
     ]
-    own = [at for at in stack if not _OF_TORCH.search(at.file)]
+    own = [at for at in stack if not _TORCH_FILE.search(at.file)]
     return ExportCondition(_FINDINGS[kind], text, own[-1] if own else None)
 
 
@@ -213,16 +213,16 @@ def _kernels(module: _Module) -> Iterable[LoggedKernel]:
     nodes = module.provenance.get(_MAPPING) or module.provenance.get(_OLD_MAPPING, {})
     stacks = module.provenance.get(_STACKS, {})
     for name in dict.fromkeys((*nodes, *stacks)) or module.defined:
-        lines = (_line(stack) for stack in stacks.get(name, ()))
+        lines = (_program_line(stack) for stack in stacks.get(name, ()))
         known = tuple(dict.fromkeys(line for line in lines if line is not None))
         yield LoggedKernel(name, nodes.get(name, ()), known)
 
 
-def _line(stack: str) -> Frame | None:
-    """The program's line in a printed stack, whose line breaks may be written as two characters."""
+def _program_line(stack: str) -> Frame | None:
+    """Return the program's innermost line in a printed stack, whose line breaks may be escaped as ``\\n``."""
     own = [
         Frame(at["file"], int(at["line"]), (at["function"] or "").strip())
         for at in _FRAME.finditer(stack)
-        if not _OF_TORCH.search(at["file"])
+        if not _TORCH_FILE.search(at["file"])
     ]
     return own[-1] if own else None

@@ -1,4 +1,4 @@
-"""Inputs of a graph, and the conditions under which it may be used again, from torch's printed texts of both."""
+"""Inputs, operators and guards of a graph, parsed from the texts that torch prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNATURE = re.compile(r"^\s*def forward\(self(?P<inputs>.*)\):\s*$", re.MULTIL
 _INPUT = re.compile(
     r"(?P<name>\w+): \"(?:Parameter )?(?P<dtype>\w+)\[(?P<shape>[^\]\"]*)\](?:\[[^\]\"]*\])?(?P<device>[\w:]*)\""
 )
-_HELD = ("._parameters[", "._buffers[", "._modules[")
+_MODULE_STATE = ("._parameters[", "._buffers[", "._modules[")
 
 _DTYPES = {
     "bf16": "bfloat16", "f64": "float64", "f32": "float32", "f16": "float16", "f8e4m3fn": "float8_e4m3fn",
@@ -22,16 +22,16 @@ _DTYPES = {
     "c64": "complex64", "c128": "complex128", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "b8": "bool", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # fmt: skip
-"""Torch's short names of types (``torch.utils._dtype_abbrs``)."""
+"""Dtype names by torch's abbreviations (``torch.utils._dtype_abbrs``)."""
 
 
 def mangled(source: str) -> str:
-    """The name that Dynamo gives the input of a graph that stands for a source."""
+    """Return Dynamo's name for the graph input of a source."""
     return re.sub(r"[^a-zA-Z0-9]+", "_", source)
 
 
 def inputs(graph: str, sources: Iterable[str]) -> tuple[str, ...]:
-    """The tensors that a printed graph takes, named as the function does; what a module holds is none of them."""
+    """Return the input tensors of a printed graph by the function's names, without parameters and buffers."""
     match = _SIGNATURE.search(graph)
     if match is None:
         return ()
@@ -42,7 +42,7 @@ def inputs(graph: str, sources: Iterable[str]) -> tuple[str, ...]:
     for one in _INPUT.finditer(match["inputs"]):
         names = known.get(one["name"], set())
         name = next(iter(names)) if len(names) == 1 else one["name"]
-        if any(part in name for part in _HELD):
+        if any(part in name for part in _MODULE_STATE):
             continue
         name = re.sub(r"^L\['(\w+)'\]", r"\1", name)
         dtype = _DTYPES.get(one["dtype"], one["dtype"])
@@ -51,14 +51,14 @@ def inputs(graph: str, sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def operators(graph: str) -> int:
-    """The calls in a printed graph: statements of its ``forward`` that call something."""
+    """Return the number of statements in a printed graph's ``forward`` that contain a call."""
     match = _SIGNATURE.search(graph)
     body = graph[match.end() :].partition("\n    def ")[0].partition("class ")[0] if match else ""
     return sum(bool(re.match(r'\s+\w+(?:: "[^"]*")? = .*\(', line)) for line in body.splitlines())
 
 
 _LEAF = re.compile(r"(?P<depth>(?:\| )*)\+- (?P<kind>[A-Z_0-9]+): (?P<text>.*)")
-_CLASS = re.compile(
+_MANAGER_TYPE = re.compile(
     r"(?:\| )*\+- (?:\w+: )?\w*Manager: source=(?P<source>.*?), (?:accessed_by=.*, )?type=(?P<type><class '.+'>), "
 )
 _MANAGER = re.compile(
@@ -67,14 +67,14 @@ _MANAGER = re.compile(
 
 
 MARKINGS = ("DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
-"""Kinds of checks that a guard of a tensor brings along: a watch does not count them."""
+"""Kinds of guards that come with a tensor's guard, and that a watch does not count."""
 
 
 def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin, ...]:
-    """The conditions in a printed tree of guards, each with the line that made it.
+    """Return the guards of a printed guard tree, each with the line that made it.
 
-    Torch cuts the names of files there: a line is told where one file of the log ends as the name does, and
-    is not one of torch's own.
+    Torch shortens file names there: the line is given if exactly one file of the log ends with the short name and
+    it is not torch's own.
     """
     known = tuple(files)
     full: dict[str, str] = {}
@@ -95,7 +95,7 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
 
 
 def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each condition in a printed tree of guards, the source that it is about, its kind, and its text."""
+    """Yield the source, kind and text of each guard of a printed guard tree."""
     owners: dict[int, str] = {}
     for line in tree.splitlines():
         manager = _MANAGER.match(line)
@@ -108,13 +108,13 @@ def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
 
 
 def types(tree: str) -> dict[str, str]:
-    """The class that each source of a printed tree of guards had when it was made."""
-    matches = (_CLASS.match(line) for line in tree.splitlines())
+    """Return the class of each source in a printed guard tree."""
+    matches = (_MANAGER_TYPE.match(line) for line in tree.splitlines())
     return {one["source"]: one["type"] for one in matches if one is not None}
 
 
 def with_full_path(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
-    """A line whose file was cut, under the file's whole name; ``None`` where it is not one file alone."""
+    """Return ``at`` with the full name of its shortened file; ``None`` unless exactly one of ``known`` matches."""
     if at is None:
         return None
     if at.file not in full:
@@ -125,16 +125,14 @@ def with_full_path(at: Frame | None, known: Iterable[str], full: dict[str, str])
 
 
 def dynamic_dims(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[DynamicDim, ...]:
-    """The symbols that torch made, and what was seen of each; without those that are ``fixed`` to one value, and
-    without a tensor's base, which a program does not name."""
+    """Return the symbols that torch created with their observed values, without those ``fixed`` to one value and
+    those of a tensor's ``_base``, which no program names."""
     dims = []
     for one in made:
         symbol, source, value = (str(one.get(key, "")) for key in ("symbol", "source", "val"))
         if not symbol or not source or symbol in fixed or "._base." in source:
             continue
-        with_full_path = re.fullmatch(r"-?\d{1,18}", value)
-        number = (
-            "" if with_full_path or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
-        )
-        dims.append(DynamicDim(plain_sizes(source), symbol, int(value) if with_full_path else None, number))
+        whole = re.fullmatch(r"-?\d{1,18}", value)
+        number = "" if whole or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
+        dims.append(DynamicDim(plain_sizes(source), symbol, int(value) if whole else None, number))
     return tuple(dims)

@@ -1,4 +1,4 @@
-"""The graph breaks of a log: those that it has entries of, and those that functions which resume after one prove."""
+"""The graph breaks of a log: logged ones, and ones that the compile of a resume function proves."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .compiles import CompileLog, LoggedCompile, Place
 UNREADABLE = "the log's text of it cannot be read"
 
 _PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
-_REASON = "Graph Break Reason: "
-_STACK = re.compile(r"\n\n?User code traceback:\n")
-_TRACE = re.compile(r"\n\n?Traceback \(most recent call last\):\n")
+_REASON_LABEL = "Graph Break Reason: "
+_STACK_LABEL = re.compile(r"\n\n?User code traceback:\n")
+_TRACEBACK_LABEL = re.compile(r"\n\n?Traceback \(most recent call last\):\n")
 _HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
-_BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
+_ATTRIBUTION_LABEL = re.compile(r"\n\n?Stack variable source attribution:\n")
 
 
 def logged_break(text: str | None, place: Place, graphs: list[ProgramGraph]) -> Break:
-    """A graph break from the text that torch logs of it."""
+    """Return the graph break that torch's log text describes; ``text`` is ``None`` if unreadable."""
     if text is None:
         return Break(Ending(BREAK, UNREADABLE), outcome=OUTCOME_NOT_KNOWN)
-    message = text.partition(_REASON)[2] or text
-    message, _, stack = _split(_STACK, message)
-    message = _BESIDES.split(_TRACE.split(message, maxsplit=1)[0], maxsplit=1)[0]
+    message = text.partition(_REASON_LABEL)[2] or text
+    message, _, stack = _split(_STACK_LABEL, message)
+    message = _ATTRIBUTION_LABEL.split(_TRACEBACK_LABEL.split(message, maxsplit=1)[0], maxsplit=1)[0]
     header = _HEADER.match(message)
     own = message[header.end() :] if header else message
-    frames = _stack(_TRACE.split(stack, maxsplit=1)[0])
+    frames = _stack(_TRACEBACK_LABEL.split(stack, maxsplit=1)[0])
     if not frames:
         at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
         frames = (Frame(at["file"], int(at["line"]), ""),) if at else ()
@@ -49,7 +49,7 @@ def logged_break(text: str | None, place: Place, graphs: list[ProgramGraph]) -> 
 
 
 def with_graph(one: Break, graphs: list[ProgramGraph]) -> Break:
-    """A break with the graph that ended at it."""
+    """Return the break with the number of the graph that ended at it."""
     before = graphs[-1].number if graphs and one.outcome != FUNCTION_RUNS_EAGERLY else None
     return dataclasses.replace(one, graph=before)
 
@@ -71,9 +71,9 @@ def _stack(text: str) -> tuple[Frame, ...]:
 
 
 def proved_breaks(whole: list[LoggedCompile], log: CompileLog) -> dict[int, Break]:
-    """The breaks of compiles that the log has no entry of, by the ``id`` of the compile. The next code of that function
-    is one that resumes in it for the first time, called by it, and Dynamo began the compile again or had no other cache
-    entry that could have called it. A later cache entry began again for the same reason, or is resumed there too."""
+    """Return graph breaks without a log entry, by the Python ``id`` of the compile. A compile has one if the next
+    compile of the same function is the first of a resume function, called by it, and the compile was restarted or is
+    the first of its code. So has a later compile with the same restart reasons or the same resume line."""
     next_codes: dict[int, LoggedCompile] = {}
     following: dict[tuple[str, str], LoggedCompile] = {}
     for own in reversed(whole):
@@ -88,7 +88,7 @@ def proved_breaks(whole: list[LoggedCompile], log: CompileLog) -> dict[int, Brea
         if own.breaks or not own.guarded:
             continue
         place, reasons, after = _place(own, log), _restarts(own), next_codes.get(id(own))
-        line = _resumed(own, after, log)
+        line = _resume_line(own, after, log)
         if line is not None and after is not None and _is_first(after) and (reasons or _is_first(own)):
             proved[id(own)] = _proved(reasons, Frame(place[0], line, messages.plain_name(place[1])))
             known.setdefault(place, (reasons, proved[id(own)]))
@@ -107,8 +107,8 @@ def _is_first(own: LoggedCompile) -> bool:
     return own.id.endswith("/0")
 
 
-def _resumed(own: LoggedCompile, after: LoggedCompile | None, log: CompileLog) -> int | None:
-    """The line where another code resumes in this one, which called it; ``None`` where it does not."""
+def _resume_line(own: LoggedCompile, after: LoggedCompile | None, log: CompileLog) -> int | None:
+    """Return the line at which ``after`` resumes the function of ``own``; ``None`` if it does not."""
     if after is None:
         return None
     caller, (file, name, _) = log.caller_of(after), _place(own, log)
@@ -118,7 +118,7 @@ def _resumed(own: LoggedCompile, after: LoggedCompile | None, log: CompileLog) -
 
 
 def _restarts(own: LoggedCompile) -> list[str]:
-    """The reasons for which Dynamo began a compile again; ``""`` where the log does not say one."""
+    """Return the reason of each restart of a compile; ``""`` for each that is not logged."""
     reasons = (own.metrics or {}).get("restart_reasons")
     if isinstance(reasons, list):
         return [str(reason) for reason in reasons]

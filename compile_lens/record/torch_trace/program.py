@@ -1,4 +1,4 @@
-"""The program that a structured trace is of."""
+"""Program records from structured traces."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ NOT_IN_A_LOG = (
     ("how long the program ran", "torch writes down its compiles alone"),
     ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
 )
-"""Facts of a program that no structured trace holds, and why."""
+"""Facts about a program that no structured trace has, each with the reason."""
 
 
 def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
-    """The record of a program from the lines of its structured trace, called ``name``.
+    """Return the record, called ``name``, of the program whose structured trace has these lines.
 
-    Raises ``RecordError`` where not one line is an entry of such a log.
+    Raises ``RecordError`` if no line is an entry of such a trace.
     """
     damage = Damage()
     log = compile_log(entries(lines, damage), damage)
@@ -104,7 +104,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         events=paired_events(log.events, began),
         missing=(*_not_in_log(frames), *([Missing(claims.BREAKS, OLD)] if old else ()), *_damaged(damage)),
         notes=_notes(lost, log.other_ranks),
-        created=_when(began),
+        created=_timestamp(began),
         log="TORCH_TRACE",
         modules=log.code.modules(),
         ahead=log.code.ahead(),
@@ -115,7 +115,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
 
 
 def program_of_profile(profile: Profile, name: str) -> ProgramRecord:
-    """The record of a program of which a profiler's trace alone is known, called ``name``."""
+    """Return the record, called ``name``, of a program known only from a profiler's trace."""
     unknown = (
         claims.EVALUATIONS,
         claims.BREAKS,
@@ -141,13 +141,17 @@ _CALLERS = Missing("the line that called a function", "torch writes it down for 
 
 
 def _is_with_breaks(whole: list[LoggedCompile]) -> bool:
-    """Return True if the torch of a log is one that writes down graph breaks."""
+    """Return True if the torch version that wrote the log logs graph breaks."""
     metrics = (own.metrics or {} for own in whole)
-    return not whole or any(own.breaks for own in whole) or any(_SINCE in facts for facts in metrics)
+    return (
+        not whole
+        or any(own.breaks for own in whole)
+        or any(_BREAKS_LOGGED_SINCE in facts for facts in metrics)
+    )
 
 
-_SINCE = "dynamo_cumulative_compile_time_us"
-"""A metric that each torch which writes down graph breaks has."""
+_BREAKS_LOGGED_SINCE = "dynamo_cumulative_compile_time_us"
+"""A metric in the logs of every torch version that logs graph breaks."""
 
 
 def _not_in_log(frames: Iterable[ProgramFrame]) -> list[Missing]:
@@ -156,7 +160,7 @@ def _not_in_log(frames: Iterable[ProgramFrame]) -> list[Missing]:
     return missing if called else [*missing, _CALLERS]
 
 
-def _when(microseconds: float) -> str:
+def _timestamp(microseconds: float) -> str:
     if not 0 < microseconds < 1e17 or not math.isfinite(microseconds):
         return ""
     return datetime.datetime.fromtimestamp(int(microseconds / 1e6), datetime.timezone.utc).isoformat()
@@ -174,9 +178,9 @@ def _damaged(damage: Damage) -> list[Missing]:
         (entries_of.total(), f"entries{_kinds(entries_of)}", "what they say is not as torch writes it"),
     )
     not_read = [Missing(f"{count} {what}", why) for count, what, why in counts if count]
-    lost = set(_EVERY if damage.heads else ())
-    lost.update(claim for kind in entries_of for claim in _CLAIMS.get(kind, ()))
-    lost.update(claim for kind in texts if kind in _OF_TEXTS for claim in _CLAIMS[kind])
+    lost = set(_ALL_CLAIMS if damage.heads else ())
+    lost.update(claim for kind in entries_of for claim in _CLAIMS_BY_KIND.get(kind, ()))
+    lost.update(claim for kind in texts if kind in _PAYLOAD_REQUIRED_KINDS for claim in _CLAIMS_BY_KIND[kind])
     return not_read + [
         Missing(claim, "a part of the log that may hold some cannot be read") for claim in sorted(lost)
     ]
@@ -186,7 +190,7 @@ def _kinds(counts: Counter[str]) -> str:
     return f" ({', '.join(sorted(counts)[:4])})" if counts else ""
 
 
-_CLAIMS = {
+_CLAIMS_BY_KIND = {
     "dynamo_start": (claims.EVALUATIONS,),
     "compilation_metrics": (claims.EVALUATIONS,),
     "dynamo_graph_break_reason": (claims.BREAKS,),
@@ -195,10 +199,10 @@ _CLAIMS = {
     "dynamo_cpp_guards_str": (claims.GUARDS,),
     "chromium_event": (claims.TIMES, claims.CACHES),
 }
-"""What is not known, or only in part, without an entry of a kind."""
-_OF_TEXTS = ("dynamo_cpp_guards_str", "chromium_event")
-"""Kinds of entries that count for nothing without their text."""
-_EVERY = tuple(dict.fromkeys(claim for of_kind in _CLAIMS.values() for claim in of_kind))
+"""Claims that are incomplete if an entry of a kind is lost."""
+_PAYLOAD_REQUIRED_KINDS = ("dynamo_cpp_guards_str", "chromium_event")
+"""Kinds of entries that are lost if their payload is unreadable."""
+_ALL_CLAIMS = tuple(dict.fromkeys(claim for of_kind in _CLAIMS_BY_KIND.values() for claim in of_kind))
 
 
 def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
@@ -239,11 +243,11 @@ def _frames(
         by_code.setdefault((own.code, place), []).append(evaluation)
     places = [place for _, place in by_code]
     frames = tuple(_frame(place, tuple(evaluations), places) for (_, place), evaluations in by_code.items())
-    elsewhere = (LibrarySkips(_UNSAID, skips, tuple(broken)),) if skips else ()
+    elsewhere = (LibrarySkips(_REASON_NOT_LOGGED, skips, tuple(broken)),) if skips else ()
     return frames, tuple(graphs), elsewhere
 
 
-_UNSAID = "no operation to compile (the log does not say why)"
+_REASON_NOT_LOGGED = "no operation to compile (the log does not say why)"
 
 
 def _frame(place: Place, evaluations: tuple[FrameEvaluation, ...], places: list[Place]) -> ProgramFrame:
@@ -251,25 +255,23 @@ def _frame(place: Place, evaluations: tuple[FrameEvaluation, ...], places: list[
     name, resumes = messages.plain_name(function), messages.resume_line(function)
     if resumes is not None:
         line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
-    if name == "inner" and file.replace("\\", "/").endswith(_THROUGH):
-        return ProgramFrame(_UNNAMED, "", 0, evaluations=evaluations, torch_caller=_THROUGH)
+    if name == "inner" and file.replace("\\", "/").endswith(_WRAPPER_FILE):
+        return ProgramFrame(_NAME_NOT_LOGGED, "", 0, evaluations=evaluations, torch_caller=_WRAPPER_FILE)
     return ProgramFrame(name, file, line, resumes, evaluations=evaluations)
 
 
-_THROUGH = "torch/_dynamo/external_utils.py"
-"""torch's file with the function through which it calls what it cannot start at."""
-_UNNAMED = "a callable (the log does not say which)"
+_WRAPPER_FILE = "torch/_dynamo/external_utils.py"
+"""Torch's file with the wrapper function through which it calls callables that it cannot compile directly."""
+_NAME_NOT_LOGGED = "a callable (the log does not say which)"
 
 
-_OF_BACKENDS = ("BackendCompilerFailed", "InductorError", "BackendError")
+_BACKEND_ERRORS = ("BackendCompilerFailed", "InductorError", "BackendError")
 
 
 def _graphs(own: LoggedCompile, first: int) -> list[ProgramGraph]:
     metrics = own.metrics or {}
     texts = own.graphs
-    if (
-        str(metrics.get("fail_type") or "") in _OF_BACKENDS
-    ):  # the last of them is none that a backend compiled
+    if str(metrics.get("fail_type") or "") in _BACKEND_ERRORS:  # the backend failed on the last graph
         texts = texts[:-1]
     counted, spent = metrics.get("graph_op_count"), metrics.get("backend_compile_time_s")
     alone = len(texts) == 1
@@ -314,7 +316,7 @@ def _evaluation(
     fixed = [facts for of, facts in own.fixed if of == attempt]
     dynamic = graph_text.dynamic_dims(made_symbols, {str(facts["symbol"]) for facts in fixed})
     guards = graph_text.guards(own.guards, log.files.values(), log.of_torch) if compiled else ()
-    if own.guards:  # the log of a compile that raised, or was left, has none
+    if own.guards:  # not logged for a compile that raised or was abandoned
         dynamic = guard_values.with_constraints(dynamic, (g.text for g in guards if g.kind in SIZES))
     reason = str(metrics.get("fail_reason") or "")
     limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
@@ -322,7 +324,7 @@ def _evaluation(
         outcome=outcome,
         id=own.id,
         caller=_caller(own, log),
-        cause=None if compiled else _why(metrics, reason, breaks, place, outcome),
+        cause=None if compiled else _ending(metrics, reason, breaks, place, outcome),
         restarts=own.attempts,
         graphs=tuple(g.number for g in graphs),
         breaks=breaks,
@@ -340,7 +342,7 @@ def _evaluation(
 def _outcome(own: LoggedCompile, graphs: bool, old: bool) -> str:
     metrics = own.metrics or {}
     type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
-    # "has_guarded_code" is told of code without an operation too, which is skipped.
+    # "has_guarded_code" is also set for code without an operation, which is skipped.
     if not type_ and (own.guarded or metrics.get("guard_count") is not None):
         return COMPILED if graphs else NO_GRAPH
     if "recompile limit exceeded" in reason or "RecompileLimitExceeded" in type_:
@@ -348,45 +350,45 @@ def _outcome(own: LoggedCompile, graphs: bool, old: bool) -> str:
     if type_ in ("", "SkipFrame"):
         return NOTHING if not reason or messages.is_nothing_to_compile(reason) else SKIPPED
     if metrics.get("config_suppress_errors"):
-        return SKIPPED if type_ in _BREAKS else FAILED
-    # Else the program gets the error, unless Dynamo logged it as a graph break.
-    if own.breaks and type_ not in _OF_BACKENDS:
+        return SKIPPED if type_ in _BREAK_ERRORS else FAILED
+    # Otherwise the error reaches the program, unless Dynamo logged it as a graph break.
+    if own.breaks and type_ not in _BACKEND_ERRORS:
         return SKIPPED
-    return FAILED if old and type_ in _BREAKS else RAISED
+    return FAILED if old and type_ in _BREAK_ERRORS else RAISED
 
 
-_BREAKS = ("Unsupported", "UserError")
+_BREAK_ERRORS = ("Unsupported", "UserError")
 
 
-def _why(
+def _ending(
     metrics: dict[str, Any], reason: str, breaks: tuple[Break, ...], place: Place, outcome: str
 ) -> Ending:
     given_up = [b for b in breaks if b.outcome == FUNCTION_RUNS_EAGERLY]
     if given_up and outcome == SKIPPED:
         return given_up[-1].ending
     type_ = str(metrics.get("fail_type") or "")
-    kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in _BREAKS else NOT_TRACED
+    kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in _BREAK_ERRORS else NOT_TRACED
     file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
     at = Frame(place[0], place[2], messages.plain_name(place[1]))
     if isinstance(file, str) and type(line) is int:
         at = Frame(file, line, at.function if file == at.file else "")
-    return messages.ending(reason, (at,), kind) if reason else Ending(kind, _UNSAID)
+    return messages.ending(reason, (at,), kind) if reason else Ending(kind, _REASON_NOT_LOGGED)
 
 
 def _caller(own: LoggedCompile, log: CompileLog) -> Frame | None:
-    """The line of the program that called a code; ``None`` where the log does not say it."""
+    """Return the program's line that called the code; ``None`` if unknown."""
     at = log.caller_of(own)
     return None if at is None else Frame(at[0], at[1], messages.plain_name(at[2]))
 
 
 def _guard_count(metrics: dict[str, Any]) -> int | None:
-    """The guards as a watch counts them: torch counts those between sizes as one, and apart."""
+    """Return the number of guards as a watch counts it; torch's count has all shape guards as one."""
     every, sizes = metrics.get("guard_count"), metrics.get("shape_env_guard_count")
     return every - 1 + sizes if type(every) is int and type(sizes) is int and every else None
 
 
 def _specialized(fixed: list[dict[str, Any]], log: CompileLog) -> tuple[Specialization, ...]:
-    """The symbols that became one value, and the line of the program at which they did."""
+    """Return the symbols that were specialized to one value, each with the program's line that did so."""
     specializations = []
     for facts in fixed:
         own = [at for at in facts["user_stack"] if not (log.of_torch and at.file.startswith(log.of_torch))]

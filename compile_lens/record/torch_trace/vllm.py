@@ -1,4 +1,4 @@
-"""What vLLM writes into a log: its configuration, how it splits a model, and what it compiles of it for which sizes."""
+"""vLLM's entries of a log: its configuration, the pieces of a model, and the sizes that each is compiled for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CONFIG, _EVENT, _START = "vllm_compilation_config", "vllm_compile_event", "vllm
 _SPLIT = "vllm_piecewise_split_graph"
 _BEFORE = "before_post_grad_graph"
 KINDS = (_CONFIG, _EVENT, _START, _BEFORE)
-"""Artifacts that are read; graphs are entries of the kind ``graph_dump``."""
+"""Artifacts that are read; vLLM's graphs are entries of the kind ``graph_dump``."""
 
-_PIECE = re.compile(r"vllm_(?:subgraph|submod)_(?P<name>.+)")
-_PASS = re.compile(r"vllm_post_grad\.(?P<name>.+)")
-_CALLED = re.compile(r"= self\.(\w+)\(")
+_PIECE_NAME = re.compile(r"vllm_(?:subgraph|submod)_(?P<name>.+)")
+_PASS_NAME = re.compile(r"vllm_post_grad\.(?P<name>.+)")
+_SUBMODULE_CALL = re.compile(r"= self\.(\w+)\(")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class _Model:
 
 
 class VllmLog:
-    """The models that vLLM compiled, in order."""
+    """The models that vLLM compiled, in log order."""
 
     def __init__(self) -> None:
         self._models: list[_Model] = []
@@ -42,47 +42,49 @@ class VllmLog:
         self._before: str | None = None
 
     def note(self, entry: Entry) -> None:
-        """Take what an entry says of vLLM."""
+        """Record an entry that vLLM wrote."""
         text = entry.payload if entry.readable else None
         name = str(entry.facts["name"]) if entry.kind == "graph_dump" else entry.kind
         if name == _EVENT:
             self._event = str(json.loads(text)["type"]) if text is not None else ""
         elif name == _CONFIG:
             known = json.loads(text) if text is not None else {}
-            model = self._configured(entry.id)
+            model = self._model_to_configure(entry.id)
             model.settings = tuple((str(key), _setting(value)) for key, value in known.items())
             model.event, self._event = self._event, ""
         elif name == _BEFORE:
             self._before = text
         elif name == _SPLIT:
-            self._at(entry.id).submodules = tuple(dict.fromkeys(_CALLED.findall(text or "")))
+            self._current_model(entry.id).submodules = tuple(
+                dict.fromkeys(_SUBMODULE_CALL.findall(text or ""))
+            )
         elif name == _START:
-            self._start(self._at(entry.id), json.loads(text) if text is not None else {})
-        elif match := _PASS.fullmatch(name):
-            self._pass(self._at(entry.id), match["name"], text)
-        elif match := _PIECE.fullmatch(name):
-            model = self._at(entry.id)
+            self._add_piece(self._current_model(entry.id), json.loads(text) if text is not None else {})
+        elif match := _PASS_NAME.fullmatch(name):
+            self._add_pass(self._current_model(entry.id), match["name"], text)
+        elif match := _PIECE_NAME.fullmatch(name):
+            model = self._current_model(entry.id)
             own = model.pieces[-1].submodule if model.pieces else match["name"]
             model.operators[own] = None if text is None else graph_text.operators(text)
 
     def note_module(self, id: str, number: int) -> None:
-        """Take that a module was generated, of the piece that is compiled."""
+        """Record that module ``number`` was generated for the last piece."""
         if self._models and self._models[-1].id == id and self._models[-1].pieces:
             piece = self._models[-1].pieces[-1]
             self._models[-1].pieces[-1] = replace(piece, modules=(*piece.modules, number))
 
-    def _configured(self, id: str) -> _Model:
-        """The model that a configuration is of: the last one if it has none yet."""
+    def _model_to_configure(self, id: str) -> _Model:
+        """Return the model that a configuration belongs to: the last one if it has none yet, else a new one."""
         if not self._models or self._models[-1].settings or self._models[-1].pieces:
             self._models.append(_Model(id))
         return self._models[-1]
 
-    def _at(self, id: str) -> _Model:
+    def _current_model(self, id: str) -> _Model:
         if not self._models:
             self._models.append(_Model(id))
         return self._models[-1]
 
-    def _start(self, model: _Model, facts: dict[str, object]) -> None:
+    def _add_piece(self, model: _Model, facts: dict[str, object]) -> None:
         name = facts.get("submod_name") or f"piece {facts.get('piecewise_index', len(model.pieces))}"
         first, last = (facts.get(f"compile_range_{end}") for end in ("start", "end"))
         known = (first if type(first) is int else 0, last if type(last) is int else 0)
@@ -90,7 +92,7 @@ class VllmLog:
         model.pieces.append(VllmPiece(str(name), known, single))
         self._before = None
 
-    def _pass(self, model: _Model, name: str, text: str | None) -> None:
+    def _add_pass(self, model: _Model, name: str, text: str | None) -> None:
         new = None
         if text is not None and self._before is not None:
             new = (Counter(text.splitlines()) - Counter(self._before.splitlines())).total()
@@ -102,7 +104,7 @@ class VllmLog:
         self._before = text
 
     def compilations(self) -> tuple[VllmCompilation, ...]:
-        """Return the models."""
+        """Return the compilation of each model."""
         return tuple(
             VllmCompilation(
                 model.id,
