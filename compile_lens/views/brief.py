@@ -1,8 +1,8 @@
 """A brief: one answer for a reader with a budget of tokens, such as a coding agent.
 
-Facts come first, then evidence, what does not follow from them, and the next questions with the exact call. Strings of
-the user's program are data: ``quoted`` writes them on one line between quotation marks, so that none can pass for a
-heading or an instruction.
+Facts come first, then evidence, conclusions that do not follow, and next questions with exact calls. Strings of the
+user's program are data: ``quoted`` puts them on one line in quotation marks, so that none can pass for a heading or an
+instruction.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ MAX_TOKENS = 2000
 """The default budget of one answer."""
 
 LEAST_TOKENS = 200
-"""The smallest budget: the headings, the first fact and the call that gives the rest."""
+"""Smallest budget, enough for the headings, the first fact and the call for the rest."""
 
 
 def tokens(text: str) -> int:
-    """Return the tokens of a text, counted as a third of its UTF-8 bytes, rounded up. No tokenizer is needed, and the
-    texts of code and figures that we print have fewer with all that are in use."""
+    """Return an upper estimate of the tokens of a text: a third of its UTF-8 bytes, rounded up. Common tokenizers need
+    fewer for our texts."""
     return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
 
 
 def quoted(text: str, most: int = 160) -> str:
-    """Return a user's string on one line between quotation marks; from ``most`` characters on the middle is left out,
-    and the number of characters left out is given."""
+    """Return a user string on one line in quotation marks; beyond ``most`` characters the middle is replaced by the
+    number of omitted characters."""
     if len(text) > most:
         head, tail = text[: most * 2 // 3], text[-(most // 3) :]
         text = f"{head} [{len(text) - len(head) - len(tail)} characters left out] {tail}"
@@ -60,12 +60,12 @@ class Brief:
     """One answer.
 
     Attributes:
-        title: what it is about and where it comes from, in one line.
-        facts: sentences that hold for the record, the most important first.
-        evidence: an entry for each fact that has any, the most important first; later lines of an entry are indented.
+        title: subject and source, in one line.
+        facts: true sentences about the record, most important first.
+        evidence: entries that support facts, most important first; later lines of an entry are indented.
         not_to_conclude: conclusions that the facts do not support.
         ask_next: questions that may come next.
-        left_out: what the record has and the brief does not, with the call that gives it.
+        left_out: content of the record that the brief omits, with the calls for it.
     """
 
     title: str
@@ -89,13 +89,13 @@ class Brief:
 
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the answer as plain data, as ``Brief`` in ``docs/static/output.schema.json``. With ``max_tokens``
-        entries are left out until the compact JSON fits."""
+        entries are dropped until the compact JSON fits."""
         if max_tokens is None:
             return self._data(self._all())
         check_budget(max_tokens)
         document = self._data(self._kept(max_tokens, lambda kept: _json(self._data(kept))))
         if tokens(_json(document)) > max_tokens:
-            # Half of the bytes for the fact: each may be written as two.
+            # The fact gets half of the bytes, since JSON may escape each as two.
             document["facts"] = [{"id": "F1", "text": _head(self.facts[0], max_tokens) + "…"}]
             document["title"] = _head(self.title, max_tokens // 4)
         return document
@@ -189,7 +189,7 @@ class Brief:
 
 
 def check_budget(max_tokens: int) -> None:
-    """Raise ``UsageError`` for a budget that no answer can keep."""
+    """Raise ``UsageError`` for an invalid or too small budget."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < LEAST_TOKENS:
         raise UsageError(f"max_tokens={max_tokens!r}: give a whole number of at least {LEAST_TOKENS}")
 
@@ -229,7 +229,7 @@ def _last_entries(entries: Sequence[Any], over: int) -> int:
 
 
 def _ids(letter: str, entries: Sequence[str]) -> list[str]:
-    """Return entries with their numbers; later lines of one stand under its first."""
+    """Return entries with their numbers; later lines of an entry are aligned with its first."""
     return [
         f"{f'{letter}{n}':<4}" + clean(entry).replace("\n", "\n    ") for n, entry in enumerate(entries, 1)
     ]

@@ -1,6 +1,6 @@
-"""A Document: what a page says, as data. Subjects build it from a record, renderers print it.
+"""A Document: the content of a page as data. Subjects build it from a record, renderers print it.
 
-Numbers and absences stay data here. Units, rounding, "≥", "~", "—" and "not seen" are printed in one place,
+Numbers and absences are data here. Units, rounding, "≥", "~", "—" and "not seen" are added in one place,
 ``words/quantities.py``.
 """
 
@@ -31,8 +31,8 @@ class Quantity:
 
     Attributes:
         value: one number, or a ``Count`` that depends on loops and branches.
-        bound: ``AT_LEAST`` where only ``known`` of ``graphs`` graphs could be counted.
-        exact: print every digit, without a unit prefix.
+        bound: ``AT_LEAST`` if only ``known`` of ``graphs`` graphs could be counted.
+        exact: True to print every digit, without a unit prefix.
     """
 
     value: int | float | Count
@@ -46,20 +46,20 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Absence:
-    """A number or thing that is not there. ``reason`` is why it was not seen; ``""`` if it was seen to be none."""
+    """A missing number or thing. ``reason`` is why it was not observed; ``""`` if it was observed to be none."""
 
     what: str
     reason: str = ""
 
 
 Cell = Union[str, Address, Quantity, Absence]  # noqa: UP007
-"""A cell of a table: a text or name, an address of the chain, a number, or the lack of one."""
+"""A cell of a table: a text or name, an address of the chain, a number, or a missing number."""
 
 
 def quantity(
     value: int | Figure | AtLeast | None, unit: str = COUNT, what: str = "", *, exact: bool = False
 ) -> Quantity | Absence:
-    """A figure of a measure as a cell: a ``Quantity``, or an ``Absence`` of ``what`` for ``None``."""
+    """Return a figure of a measure as a cell: a ``Quantity``, or for None an ``Absence`` of ``what``."""
     if value is None:
         return Absence(what, "not known")
     if isinstance(value, AtLeast):
@@ -69,16 +69,16 @@ def quantity(
 
 
 ANY, TERMINAL, PAGE, LIVE = "any", "terminal", "page", "live"
-"""The room that a section needs: it is for all views, for a terminal alone, for pages, for the live page alone."""
+"""Views that show a section: all, only a terminal, pages, or only the live page."""
 
 TEXT, NAME, NUMBER, NOTE = "text", "name", "number", "note"
-"""Kinds of columns: words that wrap, names in fixed pitch, figures on the right, and a note that may stand below
-its row."""
+"""Kinds of columns: text that wraps, names in monospace, right-aligned figures, and notes that may be below their
+row."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a cell for each column, and the addresses that it links to."""
+    """One row: a cell for each column, and addresses to link to."""
 
     cells: tuple[Cell, ...]
     addresses: tuple[Address, ...] = ()
@@ -86,11 +86,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head. ``kinds`` has a kind for each column.
+    """A table with a header. ``kinds`` has a kind for each column.
 
-    ``words`` stand between title and rows, ``notes`` below them. ``left`` counts rows that were left out; ``where``
-    says where they are. ``definitions`` explain each column but the first. A ``ledger`` has a row for each phase, a
-    total last, and is turned on its side where it does not fit.
+    ``words`` are sentences between title and rows, ``notes`` those below. ``left`` is the number of omitted rows and
+    ``where`` the name that has them. ``definitions`` explain each column but the first. A ``ledger`` has a row for each
+    phase and a total; it is transposed if it does not fit.
     """
 
     title: str
@@ -108,7 +108,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs. An ``inline`` title stands in the line of the first one."""
+    """Paragraphs. An ``inline`` title is on the line of the first one."""
 
     title: str
     paragraphs: tuple[str, ...]
@@ -117,7 +117,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Block:
-    """A text that keeps its lines, such as code. ``folded`` marks one that only a page with room has, and folds."""
+    """A text with its own lines, such as code. A ``folded`` one is only on full pages, folded."""
 
     title: str
     text: str
@@ -127,8 +127,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Spot:
-    """A part of a picture that says something: from where to where of its width, as shares of it, and what.
-    ``chosen`` is said before anyone points at another."""
+    """A part of a picture with a sentence: its horizontal range as shares of the width, and the text. That of the
+    ``chosen`` one is shown initially."""
 
     start: float
     end: float
@@ -139,7 +139,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG document, what it shows in words, and its parts from left to right, which a live page lets one choose."""
+    """An SVG document with alternative text, and its parts from left to right, which can be selected on a live page."""
 
     title: str
     svg: str
@@ -149,7 +149,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Change:
-    """One change: a text before and after it. ``words`` describe the change."""
+    """One change: the text before and after, and a description in ``words``."""
 
     title: str
     words: tuple[str, ...]
@@ -160,7 +160,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes that follow each other, to be looked at one by one."""
+    """Successive changes, to be viewed one at a time."""
 
     title: str
     changes: tuple[Change, ...]
@@ -170,7 +170,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Column:
-    """One of several things that stand side by side: labelled figures, then code."""
+    """One column of a comparison: labelled figures, then code."""
 
     title: str
     words: tuple[str, ...]
@@ -181,7 +181,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """Things side by side, to be compared."""
+    """Columns side by side, for comparison."""
 
     title: str
     columns: tuple[Column, ...]
@@ -189,12 +189,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing told in labelled lines.
+    """One item, described in labelled lines.
 
     Attributes:
-        key: its name, by which a page may put more HTML under it.
+        key: its name, by which a page may insert HTML below it.
         detail: a few words after the head.
-        lines: a label, ``""`` for none, and its text.
+        lines: pairs of label (``""`` for none) and text.
         frames: a Python stack, innermost last.
         whole: a long message that a page may fold.
         code: code to copy.
@@ -211,9 +211,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Entries:
-    """Things told one after the other. ``style`` is their class on a page, where they are ``open`` at first or not.
-    ``listed`` ones are short lines of a list, with no headings and no folds. ``left`` counts entries that were left
-    out."""
+    """A sequence of entries. ``style`` is their class on a page, ``open`` if they are initially unfolded. ``listed``
+    ones are short lines of a list, without headings and folds. ``left`` is the number of omitted entries."""
 
     entries: tuple[Entry, ...]
     style: str = "entry"
@@ -226,7 +225,7 @@ class Entries:
 
 @dataclass(frozen=True)
 class Listing:
-    """A function of the user's with its text. ``marks``: a word and a state for lines, by their number in the file."""
+    """A user function with its text. ``marks`` maps line numbers of the file to a word and a state."""
 
     source: Source
     modules: tuple[str, ...] = ()
@@ -235,7 +234,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Listings:
-    """Functions of the user's. ``legend`` explains each state of the marks. Only a page with room shows them."""
+    """User functions. ``legend`` explains the states of the marks. Only full pages show them."""
 
     listings: tuple[Listing, ...]
     legend: tuple[tuple[str, str], ...] = ()
@@ -244,8 +243,8 @@ class Listings:
 
 @dataclass(frozen=True)
 class Step:
-    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it was not seen, ``none`` why
-    there is none."""
+    """One stage in the strip. ``facts`` are counts of its contents; ``missing`` is why it was not observed, ``none``
+    why it does not exist."""
 
     key: str
     title: str
@@ -258,7 +257,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Lane:
-    """Stages that follow each other: the shared ones (``phase`` is ``""``), or those of one phase."""
+    """A sequence of stages: the shared ones (``phase`` is ``""``), or those of one phase."""
 
     phase: str
     steps: tuple[Step, ...]
@@ -275,8 +274,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The graphs, code and guards of one compilation. ``listed``: a table elsewhere has the facts of each
-    kernel."""
+    """The graphs, code and guards of one compilation. ``listed``: another table has the facts of each kernel."""
 
     capture: Record
     compilation: Compilation
@@ -288,7 +286,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Group:
-    """Findings under one title, each short where there is little room."""
+    """Findings under one title, each abbreviated on small views."""
 
     findings: tuple[Finding, ...]
     unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -301,21 +299,21 @@ Section = Union[  # noqa: UP007
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of reading the record, with the sections that show it.
+    """One result about a record, with the sections that show it.
 
     Attributes:
         key: its name for addresses and files.
         title, intro: its name, and one sentence about it.
-        fact: the result in a few words (``"3 pairs apart"``).
-        badge: its figure alone, for a tab (``"~12 kB"``); ``""`` without one.
-        brief: the result in a few lines, for a page without room.
-        where: the name that gives all of it (``"capture.decisions"``).
-        sections: what a page with room shows.
-        missing: why there is nothing to show; ``""`` where there is.
-        few: rows or entries shown where there is little room.
-        open: a page shows it under a heading, not folded; ``beside`` next to others of the kind.
-        aside: a few words beside the title on a page.
-        room: the room that it needs.
+        fact: the result in a few words (``"3 pairs not fused"``).
+        badge: only its figure, for a tab (``"~12 kB"``); ``""`` for none.
+        brief: the result in a few lines, for small views.
+        where: the Python name that has all of it (``"capture.decisions"``).
+        sections: content of a full page.
+        missing: why there is nothing to show; ``""`` if there is something.
+        few: rows or entries shown on small views.
+        open: True if a page shows it unfolded under a heading; ``beside``: next to others of its kind.
+        aside: a few words next to the title on a page.
+        room: the views that show it.
     """
 
     key: str
@@ -335,8 +333,8 @@ class Finding:
 
 
 class Saving(NamedTuple):
-    """One figure before and after: what it counts, both numbers in words, ``""`` for no ``before``; ``large`` if
-    ``after`` is at most four fifths of it, from which on it has the colour of a saving."""
+    """One figure before and after: what it counts, and both numbers in words (``before`` may be ``""``). ``large`` is
+    True if at least a fifth is saved, and colours the figure."""
 
     what: str
     before: str
@@ -349,19 +347,19 @@ class Document:
     """The content of every view of a subject.
 
     Attributes:
-        kind: the subject (``"program"``), which chooses the look of its page.
+        kind: the subject (``"program"``), which determines the style of its page.
         heading: its name.
         state: one of ``words.outcome.STATES``; ``verdict`` is the result in a sentence without a full stop.
-        created: when it was captured.
-        facts: where and how, in a few words each; ``details`` are labelled lines below them.
+        created: time of the capture.
+        facts: short facts on where and how; ``details`` are labelled lines below them.
         changes: the result in figures.
-        inputs: the arguments of the call; ``None`` for a subject that has none.
-        failure: the error that ended it; ``remarks`` are sentences below the verdict, ``below`` one
-            that says what follows.
+        inputs: the arguments of the call; None for a subject without inputs.
+        failure: the error that ended it; ``remarks`` are sentences below the verdict, ``below`` is one that introduces
+            the rest.
         findings: the sections, in order.
-        also: facts that belong to no finding.
-        notes: what a reader should know besides; ``notes_where`` names where all of them are, ``notes_title`` is a
-            heading in place of the usual one.
+        also: facts outside the findings.
+        notes: further remarks; ``notes_where`` is the name that has all of them, ``notes_title`` replaces the usual
+            heading.
     """
 
     kind: str
@@ -395,8 +393,8 @@ def table_finding(
     few: int = 12,
     beside: bool = False,
 ) -> Finding | None:
-    """A finding of one table; ``None`` without rows. ``columns`` are titles with their kinds, ``above`` what stands
-    over it."""
+    """Return a finding with one table; None without rows. ``columns`` maps titles to kinds; ``above`` are sections
+    above the table."""
     shown = tuple(map(Row, rows))
     table = Table("", tuple(columns), tuple(columns.values()), shown)
     sections = (*above, table)
@@ -404,5 +402,5 @@ def table_finding(
 
 
 def cut(rows: Sequence[_T], limit: int) -> tuple[tuple[_T, ...], int]:
-    """The first rows, and how many are left out."""
+    """Return the first rows, and the number of omitted ones."""
     return tuple(rows[:limit]), max(len(rows) - limit, 0)

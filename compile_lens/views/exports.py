@@ -1,4 +1,4 @@
-"""Captures, what-ifs and divergences on disk, with the pictures or pages that stand beside them."""
+"""Saving of captures, what-ifs and divergences, with the pictures or pages next to them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .subjects.what_if import rows
 
 
 def save_capture(capture: Record, path: str | os.PathLike[str], lang: str | None = None) -> Path:
-    """Write a capture; the ending of ``path`` chooses the form (``CAPTURE``), and ``lang`` the language of a page.
+    """Write a capture in the format of the ending of ``path`` (``CAPTURE``); ``lang`` is the language of a page.
 
-    A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
-    Inductor for the forward pass (else the joint or the Dynamo graph). A backward is written beside it as
-    ``x-backward.svg``, and further compilations as ``x-1.0.svg`` and ``x-1.0-backward.svg`` by compile id.
+    An SVG file has one graph: ``x.svg`` has Inductor's input graph of the forward (or else the joint or the Dynamo
+    graph). A backward is written as ``x-backward.svg``, and further compilations as ``x-1.0.svg`` and
+    ``x-1.0-backward.svg`` by compile id.
 
     Returns:
-        The path of the file (of the first, where there are several).
+        The path of the file, or of the first if there are several.
 
     Raises:
-        UsageError: there is no page in ``lang``, the ending is not in ``CAPTURE``, the place cannot be written, or
-            there is no graph to draw.
+        UsageError: there is no page in ``lang``, the ending is not in ``CAPTURE``, the path cannot be written, or there
+            is no graph to draw.
     """
     chosen(lang)
     target = path_of(path)
@@ -93,26 +93,26 @@ def _drawn_graphs(compilation: Compilation) -> list[tuple[str, Graph]]:
 
 
 def _file_name(text: str) -> str:
-    # A record may come from anywhere: its compile ids must not lead out of the folder.
+    # Records are untrusted: compile ids must not lead out of the folder.
     return "".join(char if char.isalnum() or char in "-._" else "_" for char in text)
 
 
 def _fitting(stem: str, rest: str) -> str:
-    """A name of at most 255 bytes, which is what file systems hold; of one that is longer the stem is cut."""
+    """Return a name of at most 255 bytes, the limit of file systems, by cutting the stem."""
     while len(os.fsencode(stem + rest)) > 255 and stem:
         stem = stem[:-1]
     return stem + rest
 
 
 PAGES = 12
-"""Live pages of differences that stand beside one page; each holds both captures."""
+"""Maximum live pages of differences written next to a page; each has both captures."""
 
 MOST = 1_000_000
-"""Characters of HTML that the differences of one page take; the entries beyond them say how to ask for theirs."""
+"""Maximum characters of HTML for the differences on one page; further entries tell how to get theirs."""
 
 
 def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) -> dict[str, str]:
-    """HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
+    """Return the HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
     inserts, left = {}, MOST
     for trial in rows(record):
         shown = body(diff.document(_difference(record, trial)))
@@ -126,7 +126,7 @@ def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) ->
 
 
 def save_pages(record: WhatIfRecord, target: Path) -> dict[str, str]:
-    """Write the live pages of the first differences beside ``target``; their file names by switch."""
+    """Write the live pages of the first differences next to ``target``; return their file names by switch."""
     pages: dict[str, str] = {}
     for trial in rows(record)[:PAGES]:
         name = re.sub(r"[^\w.]+", "-", trial.name)
@@ -137,7 +137,7 @@ def save_pages(record: WhatIfRecord, target: Path) -> dict[str, str]:
 
 
 def divergence_page(record: DivergenceRecord, target: Path) -> str:
-    """Return the page of a divergence; the capture page of its code is written beside ``target``, and each links to the
+    """Return the page of a divergence, and write the capture page of its code next to ``target``; each links to the
     other."""
     beside = target.with_name(_fitting(target.stem, f"-code{target.suffix}"))
     write_text(
@@ -154,5 +154,5 @@ def _link(words: str, file: str) -> str:
 
 
 def _difference(record: WhatIfRecord, trial: Trial) -> DifferenceRecord:
-    assert trial.capture is not None  # one that changes a figure has one
+    assert trial.capture is not None  # a trial that changes a figure has one
     return difference(record.base, trial.capture, DifferenceRecord)

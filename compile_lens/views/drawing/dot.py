@@ -1,6 +1,6 @@
-"""A graph as DOT, Graphviz' language, for people who draw or process graphs with tools of their own.
+"""Conversion of a graph to DOT, Graphviz's language, for users' own drawing and processing tools.
 
-Node ids are ours (``n0``, ``n1``, …); names and all else from a user's program are in quoted attributes.
+Node ids are generated (``n0``, ``n1``, …); names and other texts of a user's program are in quoted attributes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _NODE = {
 _EDGE = {"fontname": "monospace", "fontsize": "9", "color": LIGHT.edge, "fontcolor": LIGHT.label}
 
 _PIECE = 3000
-"""Characters in one quoted string: Graphviz' reader takes 16,384 bytes, and one character may need five."""
+"""Maximum characters in one quoted string: Graphviz reads 16,384 bytes, and one character may take five."""
 
 
 def dot_text(graph: Graph) -> str:
-    """``graph`` as DOT text; the subgraphs of higher-order operators are clusters.
+    """Return ``graph`` as DOT text; the subgraphs of higher-order operators are clusters.
 
-    Labels are shortened in the middle where they are long; ``tooltip`` has the whole name and target.
+    Long labels are shortened in the middle; ``tooltip`` has the full name and target.
     """
     root = _Cluster("", graph.key, graph, 0)
     lines = ["digraph {", f"    graph [label={quote(graph.key)} {_attributes(_GRAPH)}]"]
@@ -46,12 +46,12 @@ def dot_text(graph: Graph) -> str:
 
 
 def to_dot(graph: Graph) -> graphviz.Source:
-    """``graph`` as a ``graphviz.Source``: text only, rendering it needs Graphviz' ``dot``.
+    """Return ``graph`` as a ``graphviz.Source``: text only; rendering it needs Graphviz's ``dot``.
 
     Raises:
         LensError: the Python package graphviz is not installed.
     """
-    # Imported late: a record can be read, measured and drawn without it.
+    # Imported here, since records can be read, measured and drawn without it.
     try:
         import graphviz
     except ImportError as error:
@@ -62,7 +62,7 @@ def to_dot(graph: Graph) -> graphviz.Source:
 
 
 def to_pydot(graph: Graph) -> pydot.Dot:
-    """``graph`` as a ``pydot.Dot``, with the same ids, attributes and clusters as ``dot_text``.
+    """Return ``graph`` as a ``pydot.Dot``, with the same ids, attributes and clusters as ``dot_text``.
 
     Raises:
         LensError: pydot is not installed.
@@ -71,7 +71,7 @@ def to_pydot(graph: Graph) -> pydot.Dot:
         import pydot
     except ImportError as error:
         raise LensError("to_pydot needs pydot, which is not installed: pip install pydot") from error
-    # Built piece by piece: pydot's parser would have to read back every hostile name.
+    # Built piece by piece, so that pydot's parser need not read arbitrary names.
     root = _Cluster("", graph.key, graph, 0)
     dot = pydot.Dot("G", graph_type="digraph", label=quote(graph.key), **_quoted(_GRAPH))
     dot.set_node_defaults(**_quoted(_NODE))
@@ -91,10 +91,10 @@ def to_pydot(graph: Graph) -> pydot.Dot:
 
 
 def quote(text: str) -> str:
-    """``text`` as a quoted DOT string that a label shows as it is.
+    """Return ``text`` as a quoted DOT string that a label shows unchanged.
 
-    Backslashes are doubled since labels give ``\\N`` and the like a meaning, and ``&`` is written as an
-    entity since labels know HTML's. Line breaks become ``\\n``. Long texts become ``"…" + "…"``.
+    Backslashes are doubled, since ``\\N`` and others have a meaning in labels, and ``&`` becomes an entity, since
+    labels interpret HTML's. Line breaks become ``\\n``. Long texts become ``"…" + "…"``.
     """
     text = clean(text).replace("\r\n", "\n").replace("\r", "\n")
     pieces = [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)] or [""]
@@ -119,7 +119,7 @@ class _Cluster:
             yield f"n{self.first + index}", _look(node, node.name in self.graph.saved)
 
     def edges(self) -> Iterator[tuple[str, str, str]]:
-        """Source and target ids, and a label with the types of what flows."""
+        """Yield source and target ids, and a label with the types of the passed values."""
         ids = {node.name: self.first + index for index, node in enumerate(self.graph.nodes)}
         by_name = {node.name: node for node in self.graph.nodes}
         for index, node in enumerate(self.graph.nodes):
@@ -135,7 +135,7 @@ class _Cluster:
 
 
 def _size(graph: Graph) -> int:
-    """Ids that a graph and everything inside it takes; an empty one takes one, for its cluster."""
+    """Return the number of ids that a graph and its subgraphs take; an empty one takes one for its cluster."""
     return max(1, len(graph.nodes)) + sum(_size(inner) for _, inner in graph.subgraphs)
 
 

@@ -18,7 +18,7 @@ from .kernels import ended, hints, lines, recompiled
 
 
 def compilations(capture: Record, again: bool = False) -> Explanation:
-    """Every compilation, and what made several of them. ``again``: only those that are recompiles."""
+    """Return every compilation, and why there are several; with ``again`` only recompiles."""
     facts = [
         f"{c.id}: {labels.readable(c.function)}{_place(c.file, c.line)}"
         for c in capture.compilations
@@ -35,7 +35,7 @@ def compilations(capture: Record, again: bool = False) -> Explanation:
 
 
 def of_guard(guard: str) -> str:
-    """The remedy for a failed guard, so that the function is not recompiled; ``""`` where none is known."""
+    """Return the remedy for a failed guard that avoids the recompile; ``""`` if none is known."""
     if size := _SIZE.search(guard):
         return (
             f"give {size[1]} one size, mark the dimension before the first call (torch._dynamo.mark_dynamic(tensor, "
@@ -51,7 +51,7 @@ _KIND = re.compile(r"tensor '[^']+' (?:dtype|rank|requires_grad|dispatch key set
 
 
 def left_to_python(capture: Record) -> Explanation:
-    """The parts of the program that ran eagerly, and the reasons."""
+    """Return the parts of the program that ran eagerly, with the reasons."""
     every = outcome.eager(capture)
     facts = [f"{e.head}{lines(e.ending.frames[-1:])}" for e in every]
     return Explanation(
@@ -85,7 +85,7 @@ LESS = (
 
 
 def live_memory(capture: Record, phase: str = "") -> Explanation:
-    """The buffers of each graph, and where its peak is."""
+    """Return the buffers of each graph, and the place of its peak."""
     facts: list[str] = []
     why: list[str] = []
     chain = Chain(capture)
@@ -116,19 +116,19 @@ def live_memory(capture: Record, phase: str = "") -> Explanation:
 
 
 def _lines(chain: Chain, address: Address) -> tuple[Frame, ...]:
-    """The lines of a node; none if its stage was not seen."""
+    """Return the lines of a node; none if its stage was not observed."""
     return chain.lines(address) if address in chain else ()
 
 
 def _then(memory: Memory) -> list[str]:
-    """The buffers that are held at the peak, the largest first; none unless they sum up to it."""
+    """Return the buffers live at the peak, largest first; none unless they add up to the peak."""
     line = memory.peak_line
     there = [
         b
         for b in memory.buffers
         if not b.base and b.nbytes and b.alloc_line <= line and (not b.free_line or b.free_line >= line)
     ]
-    taken_over = {b.reuses for b in there}  # two names of one memory
+    taken_over = {b.reuses for b in there}  # reused memory, under two names
     there = [b for b in there if b.name not in taken_over]
     if sum(b.nbytes or 0 for b in there) != memory.peak:
         return []
@@ -137,7 +137,7 @@ def _then(memory: Memory) -> list[str]:
 
 
 def saved_tensors(capture: Record) -> Explanation:
-    """The tensors saved for the backward, and those that the default partitioner would have saved."""
+    """Return the tensors saved for the backward, and those that the default partitioner would save."""
     facts: list[str] = []
     why: list[str] = []
     chain = Chain(capture)
@@ -159,7 +159,7 @@ def saved_tensors(capture: Record) -> Explanation:
 
 
 def where_used(capture: Record, uses: Iterable[Use], types: bool = False) -> Explanation:
-    """Each place with its Python lines; with ``types`` also the types of its results."""
+    """Return each place with its Python lines; with ``types`` also the dtypes of its results."""
     chain = Chain(capture)
     facts: list[str] = []
     came: list[str] = []
@@ -176,7 +176,7 @@ def where_used(capture: Record, uses: Iterable[Use], types: bool = False) -> Exp
 
 
 def _sources(capture: Record, chain: Chain, use: Use) -> str:
-    """The part of the program that became an operator, as Dynamo recorded it; ``""`` where the record does not say."""
+    """Return the calls recorded by Dynamo that became an operator; ``""`` if unknown."""
     cid = use.address[0]
     graph = next((c.graphs.get("dynamo") for c in capture.compilations if c.id == cid), None)
     if graph is None or use.node is None or use.address not in chain:

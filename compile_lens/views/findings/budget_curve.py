@@ -1,4 +1,4 @@
-"""Memory by ``activation_memory_budget`` as sections: a chart, a row for each budget, and the best budget."""
+"""Sections on memory by ``activation_memory_budget``: a chart, a row for each budget, and the best budget."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ NOT_ASKED = (
     "once for each budget and adds the curve here, show(…, memory_curve=True) does it at once."
 )
 CALLS = 3
-"""Calls named at one point of the chart."""
+"""Maximum calls named at one point of the chart."""
 
 
 def curve_sections(curve: MemoryCurveRecord) -> list[Section]:
-    """The sections of a curve, the chart first."""
+    """Return the sections of a curve, the chart first."""
     words = (
         "1 is torch's default: it saves as the partitioner likes. 0 saves inputs alone and computes the rest again.",
         f"Each row is a capture{f' for {curve.target}' if curve.target else ''}. Bytes are modelled.",
@@ -60,7 +60,7 @@ def curve_sections(curve: MemoryCurveRecord) -> list[Section]:
 
 
 def headline(curve: MemoryCurveRecord) -> str:
-    """The budget with the lowest peak, and what it costs."""
+    """Return a sentence on the budget with the lowest peak, and its cost."""
     best, default = curve.best, curve.default
     if best is None:
         return "The peak is not known with any of these budgets."
@@ -78,7 +78,7 @@ def headline(curve: MemoryCurveRecord) -> str:
 
 
 def gain(curve: MemoryCurveRecord) -> float:
-    """The share of the default's peak that the best budget takes away; 0 if one is not known."""
+    """Return the share of the default's peak that the best budget saves; 0 if either is unknown."""
     best, default = curve.best, curve.default
     if best is None or best.peak is None or default is None or not default.peak:
         return 0.0
@@ -86,7 +86,7 @@ def gain(curve: MemoryCurveRecord) -> float:
 
 
 def advice(curve: MemoryCurveRecord) -> str:
-    """What to try, in a few words; the headline where no budget is known to have a lower peak than the default."""
+    """Return what to try in a few words; the headline if no budget is known to lower the default's peak."""
     best, default = curve.best, curve.default
     if best is None or best.budget == DEFAULT or default is None or default.peak is None or best.peak is None:
         return headline(curve)
@@ -117,7 +117,7 @@ def _row(point: MemoryPoint) -> Row:
 
 
 def _spots(curve: MemoryCurveRecord) -> Iterator[Spot]:
-    """The part of the chart around each budget, the least first: half of the way to its neighbours."""
+    """Yield the part of the chart around each budget, ascending, halfway to its neighbours."""
     points = sorted(curve.points, key=lambda point: point.budget)
     middles = [(across(a.budget) + across(b.budget)) / 2 for a, b in pairwise(points)]
     ends = [2 * across(points[0].budget) - middles[0], *middles, 2 * across(points[-1].budget) - middles[-1]]

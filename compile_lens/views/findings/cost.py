@@ -1,4 +1,4 @@
-"""Cost by Python line, by kernel and by module, what costs most first."""
+"""Findings on cost by Python line, by kernel and by module, highest first."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ WHERE = 'capture.cost("line"), ("kernel"), ("module")'
 
 ROWS = 1_000
 FIRST = 3
-"""Lines named where there is little room."""
+"""Maximum lines named in a short text."""
 
 LISTED = 12
-"""Rows in the text of a cost."""
+"""Maximum rows in the text of a cost."""
 
 
 def cost(capture: Record) -> Finding | None:
-    """The finding; ``None`` where there is nothing to rank: one line, and one kernel in each phase."""
+    """Return the finding; None if there is nothing to rank: one line, and one kernel in each phase."""
     if not capture.kernels:
         return None
     lines, kernels, modules = (cost_of(capture, by) for by in ("line", "kernel", "module"))
@@ -69,17 +69,17 @@ def cost(capture: Record) -> Finding | None:
 
 
 def both_phases(capture: Record) -> bool:
-    """Return True if costs are of forward and backward together."""
+    """Return True if costs cover both forward and backward."""
     return {"forward", "backward"} <= {phase for one in capture.compilations for phase in one.code}
 
 
 def share(row: CostRow | ModuleTotal) -> str:
-    """The share of a row in percent: ``39 %``; a dash for what is not known."""
+    """Return the share of a row in percent: ``39 %``; a dash if unknown."""
     return NOT_KNOWN if row.share is None else percent(row.share)
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 in percent: ``39 %``."""
+    """Return a share from 0 to 1 in percent: ``39 %``."""
     return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
@@ -110,7 +110,7 @@ def whole(cost: Cost) -> str:
 
 
 def row_name(cost: Cost, row: CostRow) -> str:
-    """Return the name of a row, and of code that has none, what is known of it."""
+    """Return the name of a row, or a description of code without a name."""
     if row.name or cost.by != "module":
         return flat(row.name) or "code whose line is not known"
     return f"code {NO_SUBMODULE}" if row.note.startswith(NO_SUBMODULE) else "code whose module is not known"
@@ -175,7 +175,8 @@ def _repeated(cost: Cost) -> Table:
 
 
 def launches_of_each(one: ModuleTotal) -> str:
-    """In how many launches each of some modules has a part: ``5 launches``, ``4 to 6 launches``, ``0 or 1 launch``."""
+    """Return the number of launches of each of several modules: ``5 launches``, ``4 to 6 launches``, ``0 or 1
+    launch``."""
     if len(one.launches) == 1:
         return launch_words(one.launches[0])
     ends = [(n.least, n.most) if isinstance(n, AtLeast) else (n, n) for n in one.launches]
@@ -187,7 +188,7 @@ def launches_of_each(one: ModuleTotal) -> str:
 
 
 def text(cost: Cost, rest: str = ".rows", listed: int = LISTED) -> str:
-    """A cost as lines of text. ``rest`` is where the rows are that are not ``listed``."""
+    """Return a cost as text with at most ``listed`` rows; ``rest`` is where the others are."""
     if not cost.rows:
         return "\n".join(cost.missing) or "no kernel was generated"
     lines = [f"Cost by {cost.by}: {whole(cost)} in all, {cost.origin}."]

@@ -1,4 +1,4 @@
-"""The parts that torch would record as CUDA graphs, and the lines that prevent the rest."""
+"""Finding on the parts that torch would record as CUDA graphs, and the lines that prevent the others."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ WITHOUT = (
 )
 _ROWS = 300
 At = Callable[[str, Iterable[str]], tuple[tuple[Address, ...], tuple[Frame, ...]]]
-"""Of names in a lowered stage: what of the chain they are, and the lines that they came from."""
+"""Function that returns, for names in a lowered stage, their addresses in the chain and their Python lines."""
 HEAD, KINDS = ("part", "groups", "recorded", "what", "why", "from"), (NUMBER, NUMBER, NAME, NAME, TEXT, NAME)
 
 
 def cuda_graphs(capture: Record) -> Finding | None:
-    """The finding; ``None`` where nothing was lowered for an NVIDIA GPU."""
+    """Return the finding; None if nothing was lowered for an NVIDIA GPU."""
     held = [(p, one) for p in places(capture) for one in p.compilation.cuda_graphs if one.phase == p.phase]
     if not held:
         return None
@@ -57,7 +57,7 @@ def cuda_graphs(capture: Record) -> Finding | None:
 
 
 def of_program(program: ProgramRecord) -> Finding | None:
-    """The finding of a program whose graphs were asked; ``None`` of another."""
+    """Return the finding on a program with CUDA graph results; None if it has none."""
 
     def of(one: ProgramCudaGraphs) -> At:
         lines = dict(one.lines)
@@ -92,7 +92,7 @@ def _finding(
 
 
 def said(one: CudaGraphs) -> str:
-    """The result for a phase, in a few words."""
+    """Return the result for a phase in a few words."""
     moving = [m.name for m in one.mutated_inputs if not m.static]
     if one.unknown_reason:
         return f"not known: {one.unknown_reason}"

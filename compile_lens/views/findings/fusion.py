@@ -1,4 +1,4 @@
-"""The pairs that were not fused and the reasons; in full, every decision of the scheduler."""
+"""Finding on pairs that were not fused, with reasons; in full, every decision of the scheduler."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ INTRO = "Unfused kernels that touch the same data, and why."
 WHERE = "capture.decisions"
 
 PAIRS = 200
-"""Pairs of one reason."""
+"""Maximum pairs of one reason."""
 
 DECISIONS = 3_000
 
 
 def fusion(capture: Record) -> Finding | None:
-    """The finding; ``None`` where nothing reached the scheduler."""
+    """Return the finding; None if nothing reached the scheduler."""
     seen = [place for place in places(capture) if place.graph("groups") is not None]
     if not seen:
         return None
@@ -61,7 +61,7 @@ def fusion(capture: Record) -> Finding | None:
 
 
 def _attention(capture: Record) -> list[Section]:
-    """Attentions that are written out, by their lines."""
+    """Return a section on attentions written with separate operators, by line."""
     said = [f"To try: {attention_words(own)}" for own in attention_by_lines(written_attention(capture))]
     return [Prose("attention written out", tuple(said))] if said else []
 
@@ -81,12 +81,12 @@ def _nothing(place: Place) -> str:
 def _reasons(
     place: Place, pairs: Sequence[UnfusedPair], words: UserWords
 ) -> list[tuple[tuple[bool, int], Table]]:
-    """A table for each kind of reason with its rank, the most bytes at stake first."""
+    """Return a table for each kind of reason with its rank, most bytes first."""
     kinds: dict[str, list[UnfusedPair]] = {}
     for pair in pairs:
         kinds.setdefault(pair.why.reason, []).append(pair)
     tables = []
-    # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
+    # Pairs with library calls, which never fuse, come last.
     ranks = {reason: (reason == "extern", -_saving(pairs_of)) for reason, pairs_of in kinds.items()}
     for reason, pairs_of in sorted(kinds.items(), key=lambda item: ranks[item[0]]):
         alike: dict[tuple[str, str, str], list[UnfusedPair]] = {}
@@ -110,7 +110,7 @@ def _saving(pairs: Sequence[UnfusedPair]) -> int:
 
 
 def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPair], words: UserWords) -> Row:
-    """The row of pairs of the same lines: in equal layers each line has one."""
+    """Return the row for the pairs of the same lines, of which equal layers have one each."""
     *both, touching = names
     if both[0] == both[1]:  # two groups of one line
         both = [
@@ -125,7 +125,7 @@ def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPai
 
 
 def _shown(pair: UnfusedPair, words: UserWords) -> list[str]:
-    """The evidence for the reason: the last decision's figures and words, or the facts."""
+    """Return the evidence for the reason: figures and words of the last decision, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]
         parts = [
@@ -135,13 +135,13 @@ def _shown(pair: UnfusedPair, words: UserWords) -> list[str]:
         ]
         if any(parts):
             return [part for part in parts if part]
-    # Decisions are shown by themselves, and that both share one function says nothing about fusion.
+    # Decisions are shown separately, and sharing a kernel function is not about fusion.
     facts = [f for f in pair.why.facts if not f.startswith(("round ", "both are in the kernel"))]
     return facts[: 1 if pair.why.reason == "extern" else 2]
 
 
 class Groups:
-    """The groups of a phase by the names that people can tell them by."""
+    """The groups of a phase with readable names."""
 
     def __init__(self, place: Place) -> None:
         groups, loops = place.graph("groups"), place.graph("loops")
@@ -149,7 +149,7 @@ class Groups:
         self._loops = {n.name: n for n in loops.nodes} if loops else {}
 
     def named(self, group: str) -> str:
-        """A group by its loops and the operators in it: ``"op0 + op1 · amax, sub, exp and 9 more"``."""
+        """Return a group by its loops and operators: ``"op0 + op1 · amax, sub, exp and 9 more"``."""
         node = self._groups.get(group)
         if node is None:
             return group
@@ -164,7 +164,7 @@ class Groups:
 
 
 def loops_in_short(names: Sequence[str]) -> str:
-    """``"op0"``, ``"op0 + op1"``, ``"op0 + op1 + 6 more"``."""
+    """Return loop names in short: ``"op0"``, ``"op0 + op1"``, ``"op0 + op1 + 6 more"``."""
     return " + ".join(names) if len(names) <= 3 else f"{names[0]} + {names[1]} + {len(names) - 2} more"
 
 
@@ -189,7 +189,7 @@ def _decisions(capture: Record, place: Place) -> Table | None:
 
 
 def _quoted(decision: Decision) -> str:
-    """Inductor's own words, and what they mean where both touch one buffer all the same; ``""`` where it gave none."""
+    """Return Inductor's own words, explained if both touch one buffer all the same; ``""`` if there are none."""
     message = decision.torch_message
     quoted = f"Inductor: “{message}”" if message else ""
     if message.startswith("no shared data") and decision.reason != "no shared data":

@@ -1,5 +1,5 @@
-"""Lowering of each ATen node (inlined into the loops that read it, or given a buffer, and why), and the rewrites
-before it."""
+"""Findings on the lowering of each ATen node (inlined into the loops that read it, or given a buffer, and why), and on
+the rewrites before."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ MISSING = "not in the record"
 NODES = 2_000
 
 OF_LIBRARY_CALLS = "for a library call"
-"""The reason ``extern`` in counts, which are not those of the calls: a value that a call reads has it, too."""
+"""Label of the reason ``extern`` in counts; values read by a call have it too, so it does not count calls."""
 
 
 def lowering(capture: Record) -> Finding | None:
-    """The finding; ``None`` where nothing was lowered."""
+    """Return the finding; None if nothing was lowered."""
     seen = [place for place in places(capture) if place.graph("loops") is not None]
     if not seen:
         return None
@@ -126,7 +126,7 @@ PASSES = 200
 
 
 def rewrites(capture: Record) -> Finding | None:
-    """The finding; ``None`` where nothing was compiled."""
+    """Return the finding; None if nothing was compiled."""
     if not any(c.graphs for c in capture.compilations):
         return None
     seen = [c for c in capture.compilations if c.passes]
@@ -146,7 +146,7 @@ def rewrites(capture: Record) -> Finding | None:
         more = [f"… and {len(misses) - MISSES} more"] if len(misses) > MISSES else []
         sections.append(Prose("patterns that came close", (*misses[:MISSES], *more)))
     sections.append(_table(capture, seen))
-    # What a pattern made of many nodes tells more than a node under another name.
+    # A pattern over several nodes is more informative than a renamed node.
     plain = [f"{step.title}: {step.words[0]}" for step in steps if ": " not in step.title]
     brief = [f"{step.title}: {step.words[0]}" for step in steps if ": " in step.title]
     brief += [f"came close: {miss}" for miss in misses]
@@ -172,7 +172,7 @@ def _rewrite_words(rewrite: Rewrite) -> str:
 
 
 def _rewrites_addresses(compilation: Compilation, stage: str, rewrite: Rewrite) -> Iterator[Address]:
-    """The sources of the matched nodes and of their replacement, as far as the record has them."""
+    """Yield the addresses of the matched nodes and of their replacement, as far as the record has them."""
     after = compilation.graphs.get(stage)
     if not isinstance(after, Graph):
         return
@@ -184,7 +184,7 @@ def _rewrites_addresses(compilation: Compilation, stage: str, rewrite: Rewrite) 
 
 
 def _table(capture: Record, seen: list[Compilation]) -> Table:
-    """Passes that changed something; those that looked in vain are counted."""
+    """Return the table of the passes that changed something; the others are only counted."""
     rows = []
     idle = 0
     for compilation in seen:

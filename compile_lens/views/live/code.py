@@ -1,4 +1,4 @@
-"""The parts of code stages: a generated module and its kernels."""
+"""Page parts of code stages: a generated module and its kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .items import Items, SeenStage
 from .texts import Place, Text, Texts
 
 MANY = 200
-"""Operators of one kernel that are named before the rest is only counted."""
+"""Maximum operators of one kernel that are named; the rest is only counted."""
 
 
 class Codes:
@@ -36,11 +36,11 @@ class Codes:
 
     @property
     def forms(self) -> dict[str, object]:
-        """The parts with the machine code of the kernels that were asked for so far."""
+        """Return the parts with the machine code of the kernels requested so far."""
         return self._forms.parts
 
     def of(self, seen: SeenStage) -> dict[str, object]:
-        """The data of one stage."""
+        """Return the data of one stage."""
         code = seen.stage
         assert isinstance(code, Code)
         module = self._texts.modules[seen.number]
@@ -121,7 +121,7 @@ class Codes:
         }
 
     def _remarks_of(self, kernel: Kernel, origin: labels.Origin) -> list[machine.Remark]:
-        """The remarks below the head of a kernel."""
+        """Return the remarks below the head of a kernel."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
         remarks = [machine.Remark(words) for words in (whose, line(labels.needed(origin))) if words]
         for title, shared in labels.shared(origin):
@@ -144,7 +144,7 @@ def _remarks(remarks: Sequence[machine.Remark]) -> list[dict[str, object]]:
 
 
 def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:
-    """Folds in order; one that reaches into the one before it is left out."""
+    """Return the folds in order, without overlapping ones."""
     kept: list[dict[str, object]] = []
     end = 0
     for fold in sorted(folds, key=lambda f: (f.first, f.last)):
@@ -160,13 +160,13 @@ def _names(names: Sequence[str]) -> list[str]:
 
 
 ROOM = 6_000_000
-"""Characters of all forms of one page. They cost nothing until they are opened, but they travel with it."""
+"""Maximum characters of all forms of a page; unopened ones only add to its size."""
 
 LONGEST = 1_000_000
-"""Characters of one form; what is longer is left out whole, since its end is as telling as its start."""
+"""Maximum characters of one form; a longer one is omitted, since cutting it would lose its end."""
 
 _FORMS = ("sass", "assembly", "amdgcn", "ptx", "ttgir", "ttir", "llir")
-"""The order in which forms are shown if not all can be."""
+"""Priority of forms if not all can be shown."""
 
 
 class Forms:
@@ -183,18 +183,18 @@ class Forms:
                 self._shown.add(id(form))
 
     def of(self, kernel: Kernel) -> tuple[Form, ...]:
-        """The forms of a kernel that the page holds."""
+        """Return the forms of a kernel that are on the page."""
         forms = kernel.machine.forms if kernel.machine is not None else ()
         return tuple(form for form in forms if id(form) in self._shown)
 
     def left(self, kernel: Kernel) -> str:
-        """The forms that are left out, and where they are; ``""`` if none is."""
+        """Return a note on omitted forms and where they are; ``""`` if there are none."""
         forms = kernel.machine.forms if kernel.machine is not None else ()
         names = ", ".join(f"kernel.{form.kind}" for form in forms if id(form) not in self._shown)
         return f"left out to keep the page small: {names}" if names else ""
 
     def part(self, seen: SeenStage, kernel: Kernel) -> str:
-        """The name of the part that holds them, made on the way; ``""`` where there are none."""
+        """Return the name of the part with a kernel's forms, after adding it; ``""`` if it has none."""
         shown = self.of(kernel)
         if not shown:
             return ""

@@ -1,4 +1,4 @@
-"""The part "core": what the page says at first sight, before any stage is opened."""
+"""Page part "core": the content shown before any stage is opened."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from .texts import Texts
 VERSION = 1
 
 MANY = 40
-"""Inputs, reasons and notes shown one by one before the rest is only counted."""
+"""Maximum inputs, reasons and notes shown; the rest is only counted."""
 
 SOURCES = 200
 GUARDS = 200
 
 
 def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
-    """The ``Core`` of the page."""
+    """Return the ``Core`` of the page."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     ledger = ledger_of(capture)
@@ -178,7 +178,7 @@ def _ending(ending: Ending | None) -> dict[str, object] | None:
 
 
 def _eager(capture: Record) -> list[dict[str, object]]:
-    """The places where Python took over, the first of them."""
+    """Return the first places where the program continued eagerly."""
     return [
         {"head": line(one.head), "became": block(one.why), **_reason(one.ending)}
         for one in outcome.eager(capture)[:MANY]
@@ -186,7 +186,7 @@ def _eager(capture: Record) -> list[dict[str, object]]:
 
 
 def _breaks(capture: Record) -> list[dict[str, object]]:
-    """The places where graphs broke, the first of them, each with how often one did."""
+    """Return the first places of graph breaks, each with the number of breaks."""
     breaks = []
     for ending, count in outcome.broken(capture)[:MANY]:
         reason = outcome.reason(ending)
@@ -218,7 +218,7 @@ def _reason(ending: Ending) -> dict[str, object]:
 
 
 def frame_line(frame: Frame) -> str:
-    """A frame in one line: ``"/home/ada/f.py:5 in f: return x.sin()"``."""
+    """Return a frame in one line: ``"/home/ada/f.py:5 in f: return x.sin()"``."""
     text = frame.text.strip()
     return line(f"{frame.file}:{frame.line} in {plain_name(frame.function)}" + (f": {text}" if text else ""))
 
@@ -235,7 +235,7 @@ def _step(items: Items, index: int, step: Step) -> dict[str, object]:
     kind = "none" if step.none else kind
     return {
         "key": line(step.key),
-        # In the lane of a phase, its own graph is the one in ATen operators.
+        # The graph of a phase itself is the one in ATen operators.
         "title": "ATen" if step.key in PHASES else line(step.title),
         "meaning": labels.meaning(step.key),
         "facts": [line(fact) for fact in step.facts],
@@ -263,6 +263,6 @@ def _notes(capture: Record, items: Items) -> list[str]:
 
 
 def _some(values: Sequence[str], what: str, where: str) -> list[str]:
-    """The first of many strings, and how many more there are."""
+    """Return the first strings, and a note on the number of others."""
     left = quantities.more(len(values) - MANY, what, where)
     return [*map(block, values[:MANY]), *([left] if left else [])]

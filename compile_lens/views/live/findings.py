@@ -1,4 +1,4 @@
-"""The parts of findings: what ``views.findings`` made, with the numbers of items in place of addresses."""
+"""Page parts of findings: those of ``views.findings``, with item numbers in place of addresses."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from .items import Items
 from .texts import Text, made
 
 COLOURED = 90_000
-"""Characters of one finding's code that are coloured."""
+"""Maximum coloured characters of one finding's code."""
 
 LONGEST = 20_000
-"""Characters of one text."""
+"""Maximum characters of one text."""
 
 ITEMS = 60
-"""Items that one row links."""
+"""Maximum items that one row links."""
 
 
 def finding_part(finding: Finding) -> str:
-    """The part that holds a finding's data."""
+    """Return the name of the part with a finding's data."""
     return f"why-{finding.key}"
 
 
 def finding_head(finding: Finding) -> dict[str, object]:
-    """The ``FindingHead`` of a finding."""
+    """Return the ``FindingHead`` of a finding."""
     return {
         "key": finding.key,
         "title": line(finding.title),
@@ -63,7 +63,7 @@ def finding_head(finding: Finding) -> dict[str, object]:
 
 
 def findings_data(finding: Finding, items: Items, language: str = ENGLISH) -> dict[str, object]:
-    """The ``FindingData`` of a finding; in a drawing of it no script translates words, so they are in ``language``."""
+    """Return the ``FindingData`` of a finding. Its drawings are in ``language``, since no script translates them."""
     maker = _Maker(items, language)
     return {
         "where": line(finding.where),
@@ -160,14 +160,14 @@ class _Maker:
 
 
 ABOUT = 60
-"""Items that one sentence links."""
+"""Maximum items that one sentence links."""
 
 SENTENCES = 2000
-"""Sentences that the page holds; the rest is only counted."""
+"""Maximum sentences on the page; the rest is only counted."""
 
 
 def story_data(capture: Record, items: Items, language: str) -> dict[str, object]:
-    """The ``StoryData`` of the page."""
+    """Return the ``StoryData`` of the page."""
     whole = story(capture, language)
     kept, left = whole.sentences[:SENTENCES], len(whole.sentences) - SENTENCES
     numbers = {compilation.id: number for number, compilation in enumerate(items.compilations)}

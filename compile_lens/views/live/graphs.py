@@ -1,4 +1,4 @@
-"""The parts of graph stages: what is known of each node, the stage as text, and its drawings."""
+"""Page parts of graph stages: facts of each node, the stage as text, and its drawings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .texts import Texts, defining_lines
 
 
 def shown_frames(node: Node) -> list[Frame]:
-    """The frames of a node, the innermost of the user's last: torch's own are a detail."""
+    """Return the frames of a node, torch's first and the user's innermost last."""
     return sorted(node.frames, key=lambda frame: not frame.of_torch)
 
 
@@ -52,7 +52,7 @@ class Graphs:
         self._nest: Nest = nest_all(graphs, modules=paths, costs=costs)
 
     def of(self, seen: SeenStage) -> dict[str, object]:
-        """The data of one stage."""
+        """Return the data of one stage."""
         graph = seen.stage
         assert isinstance(graph, Graph)
         nodes: dict[str, Node] = {}
@@ -94,7 +94,7 @@ class Graphs:
         return self._modules[seen.item(name)]
 
     def _unfused_groups(self, seen: SeenStage, strings: Strings) -> Iterator[dict[str, object]]:
-        """Yield pairs of groups that are not fused, and why."""
+        """Yield the pairs of groups that are not fused, with the reason."""
         if seen.stage.key != f"{seen.stage.phase}.groups":
             return
         for pair in unfused_pairs(self._capture, seen.id, seen.stage.phase):
@@ -110,7 +110,7 @@ class Graphs:
             }
 
     def _members(self, seen: SeenStage, known: Sequence[tuple[int, Node]]) -> Iterator[tuple[int, list[int]]]:
-        """Groups, each with the items of its loops."""
+        """Yield each group with the items of its loops."""
         loops = self._items.seen(seen.compilation, f"{seen.stage.phase}.loops")
         if loops is None:
             return
@@ -121,7 +121,7 @@ class Graphs:
 
 
 def _cost_words(capture: Record, stage: tuple[str, str], path: str) -> CostWords:
-    """A function from nodes of a graph to their part in the launches: ``3 launches, ~12.6 MB``."""
+    """Return a function from nodes of a graph to their cost in words: ``3 launches, ~12.6 MB``."""
     costs, whole = node_costs(capture), cost(capture, "kernel")
 
     def words(names: Sequence[str]) -> str:
@@ -159,7 +159,7 @@ class _Tensors:
 
 
 def _graphs(graph: Graph, path: str = "") -> Iterator[tuple[str, Graph]]:
-    """A graph and the bodies of its higher-order operators, each with the path of its names."""
+    """Yield a graph and the bodies of its higher-order operators, each with its path of names."""
     yield path, graph
     for name, body in graph.subgraphs:
         yield from _graphs(body, f"{path}{name}/")
@@ -174,7 +174,7 @@ def _bytes(value: int | None) -> int:
 
 
 def _detail(node: Node) -> str:
-    """Details beyond the drawing: the body of a loop, arguments that are no nodes."""
+    """Return details beyond the drawing: the body of a loop, arguments that are not nodes."""
     parts = [block(node.detail)] if node.detail else []
     values = (*node.args, *(value for _, value in node.kwargs))
     if any(map(_is_plain, values)) and node.op != "output":
@@ -197,10 +197,10 @@ def _text(value: Value) -> str:
 
 
 def drawn(nest: Nest, scenes: Sequence[tuple[str, str, int]], locals: Mapping[str, int]) -> dict[str, object]:
-    """``scenes``, ``bodies`` and ``layouts`` of a stage.
+    """Return ``scenes``, ``bodies`` and ``layouts`` of a stage.
 
     Args:
-        scenes: for each graph of the stage its title, the path of its names, and its number in ``nest``.
+        scenes: title, path of names and number in ``nest`` of each graph of the stage.
         locals: numbers of the stage's nodes by full name.
     """
     taken = _Taken(nest, locals)
@@ -227,7 +227,8 @@ class _Taken:
         self._layouts: dict[int, int] = {}
 
     def body(self, number: int, path: str) -> int:
-        """The number of a body among those of the stage; all that can be opened in it comes along."""
+        """Return the number of a body among those of the stage, after adding it and all bodies that can be opened in
+        it."""
         if number < 0:
             return -1
         start = len(self.bodies)
@@ -298,6 +299,6 @@ def _all(values: Sequence[float]) -> list[float]:
 
 
 def _short(value: float) -> float:
-    """A coordinate with one decimal, and without where that is 0."""
+    """Return a coordinate rounded to one decimal, as an int if that is 0."""
     near = round(value, 1)
     return int(near) if near == int(near) else near

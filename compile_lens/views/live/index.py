@@ -1,4 +1,4 @@
-"""The part "index": names, kinds and links of all items."""
+"""Page part "index": names, kinds and links of all items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .texts import Texts
 
 
 def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
-    """The ``Index`` of the page."""
+    """Return the ``Index`` of the page."""
     kinds: dict[str, int] = {PYTHON: 0}
     kind_of = [0] * len(items.lines)
     names = [line(name) for _, _, name in items.lines]
@@ -78,7 +78,7 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
 
 
 def _uncounted(seen: SeenStage) -> list[int]:
-    """The items of a graph, by number in it, that the count of the stage does not have in it."""
+    """Return the numbers, within a graph, of the items that the stage's count excludes."""
     if not isinstance(seen.stage, Graph):
         return []
     graph = seen.stage
@@ -87,7 +87,7 @@ def _uncounted(seen: SeenStage) -> list[int]:
 
 
 def _firsts(seen: SeenStage, texts: Texts) -> list[int]:
-    """The first line of each kernel in its module; 0 where its source is not part of it."""
+    """Return the first line of each kernel in its module; 0 if its source is not in it."""
     if isinstance(seen.stage, Graph):
         return []
     places = dict(zip((k.name for k in seen.stage.kernels), texts.modules[seen.number].places, strict=True))
@@ -96,12 +96,12 @@ def _firsts(seen: SeenStage, texts: Texts) -> list[int]:
 
 
 def part_name(seen: SeenStage) -> str:
-    """The part that holds a stage's data."""
+    """Return the name of the part with a stage's data."""
     return f"g{seen.number}"
 
 
 def full_title(key: str) -> str:
-    """The title of a stage with its phase where it has one: ``"forward post-grad"``."""
+    """Return the title of a stage with its phase, if any: ``"forward post-grad"``."""
     phase = labels.phase_of(key)
     title = line(labels.title(key))
     return title if key == phase or not phase else f"{phase} {title}"
@@ -117,7 +117,7 @@ def _kinds(seen: SeenStage) -> list[str]:
 
 
 def _line_texts(capture: Record, items: Items) -> list[str]:
-    """The text of each Python line: as the source has it, else as a frame quotes it."""
+    """Return the text of each Python line, from the source or else from a frame."""
     known: dict[str, str] = {}
     for source in capture.sources:
         for number, text in enumerate(source.text.split("\n"), source.first_line):
@@ -131,7 +131,7 @@ def _line_texts(capture: Record, items: Items) -> list[str]:
 
 
 def coloured(capture: Record, items: Items) -> dict[str, object]:
-    """``units``, ``unitSets`` and ``unitsOf`` of the ``Index``."""
+    """Return ``units``, ``unitSets`` and ``unitsOf`` of the ``Index``."""
     every = units(capture)
     units_data: list[dict[str, object]] = []
     sets: dict[tuple[int, ...], int] = {(): 0}
@@ -158,7 +158,7 @@ def _unit(
     column, end = texts.span(unit)
     nodes = [items.item(address) for address in unit.nodes]
     at = items.item(line_address(unit.file, unit.line))
-    # A call that takes all of its line goes by the line: there is nothing else in it.
+    # A call that fills its line is identified by the line.
     columns = "" if unit.end_column is None else f":{unit.column}-{unit.end_column}"
     return {
         "compilation": compilation,
@@ -173,13 +173,13 @@ def _unit(
 
 
 class _Texts:
-    """The lines of the sources, for what is counted in them."""
+    """Lines of the sources, for columns within them."""
 
     def __init__(self, capture: Record) -> None:
         self._sources = capture.sources
 
     def span(self, unit: Unit) -> tuple[int, int]:
-        """The first and last column of a call in its line as the page shows it; -1, -1 for a whole line or if
+        """Return the first and last column of a call in its line as shown on the page; -1, -1 for a whole line or if
         unknown."""
         text = self._line(unit)
         if unit.column is None or not text.strip():
@@ -198,22 +198,22 @@ class _Texts:
 
 
 def _shown_length(text: str) -> int:
-    """Return the length that a page's script counts: what cannot be seen is written out there."""
+    """Return the length in UTF-16 units of a text as shown on the page, where invisible characters are written out."""
     shown = clean(text)
     return len(shown) + sum(character > "\uffff" for character in shown)
 
 
 Path = tuple[str, str]
-"""A module's path, and its class where that is known."""
+"""A module's path, and its class if known."""
 
 NOWHERE: Path = ("", "")
 
 
 def modules(items: Items) -> list[Path]:
-    """The module of each item: its own, else the path that the nearest items above it share.
+    """Return the module of each item: its own, or else the common path of the nearest items above it.
 
-    A loop that joins work of ``blocks.0.norm`` and ``blocks.0.up`` belongs to ``blocks.0``. What came from
-    outside of modules has no say.
+    A loop with work of ``blocks.0.norm`` and ``blocks.0.up`` belongs to ``blocks.0``. Items from outside modules are
+    ignored.
     """
     paths: list[Path | None] = [None] * len(items.above)
     classes: dict[str, str] = {}
@@ -228,8 +228,8 @@ def modules(items: Items) -> list[Path]:
     for start in range(len(paths)):
         if paths[start] is not None:
             continue
-        # Depth first without recursion: what is above comes first. A loop in a strange record ends here,
-        # because an item on the way counts as known.
+        # Depth first without recursion, items above first. A cycle in a malformed record ends, since items on the way
+        # count as known.
         way = [start]
         paths[start] = NOWHERE
         pending = [iter(items.above[start])]

@@ -1,7 +1,7 @@
-"""The page of a capture: the static rendering of its Document, and the live layer that takes its place.
+"""The page of a capture: the static rendering of its Document, and the live layer that replaces it.
 
-The static layer is right without any script, style sheet, id or outside file, as in an untrusted notebook or on a
-code host. Where scripts run, the live layer stands in its place, and reads the data in parts.
+The static layer works without scripts, style sheets, ids and outside files, as in an untrusted notebook or on a code
+host. If scripts run, the live layer replaces it and reads the data in parts.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from .translation import in_language, translation
 
 
 def fragment(capture: Record, lang: str | None = None, *, standalone: bool = False) -> str:
-    """The capture as one ``<div class="compile-lens">``. The same capture gives the same text.
+    """Return the capture as one ``<div class="compile-lens">``. The output is deterministic.
 
     Args:
-        lang: the language of the live layer; ``None`` for the one in use (``views/language.py``).
-        standalone: it has a page of its own, whose address may remember what is open and pinned.
+        lang: language of the live layer; None for the current one (``views/language.py``).
+        standalone: True for a complete page, whose address may store what is open and pinned.
     """
     language = chosen(lang)
-    # Imported here: while an interpreter ends, which is when the page of a script is written, it no longer can be.
+    # Imported here, not at exit, when the page of a script is written and the import would fail.
     from concurrent.futures import ThreadPoolExecutor
 
     own = " data-standalone" if standalone else ""
     own += f' lang="{TAGS[language]}"' if language != ENGLISH else ""
-    # Both wait for Graphviz, each for a process of its own.
+    # Both wait for Graphviz, each for its own process.
     with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
         alive = beside.submit(live, capture, standalone, language)
         shown = in_language(static(capture, standalone), language)
@@ -59,12 +59,13 @@ def fragment(capture: Record, lang: str | None = None, *, standalone: bool = Fal
 
 
 def static(capture: Record, standalone: bool = False) -> str:
-    """The layer that needs no script."""
+    """Return the static layer."""
     return html.static(document(capture), standalone=standalone)
 
 
 def page(capture: Record, above: str = "", lang: str | None = None) -> str:
-    """The capture as a page of its own: the fragment, under some HTML, and a policy that forbids outside requests."""
+    """Return the capture as a complete page: the HTML ``above``, the fragment, and a policy that forbids outside
+    requests."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(escaped(short(fact, 120)) for fact in facts if fact)
@@ -76,7 +77,7 @@ def page(capture: Record, above: str = "", lang: str | None = None) -> str:
 
 
 def live(capture: Record, standalone: bool = False, language: str = ENGLISH) -> str:
-    """HTML that makes the page around it interactive: its data and its script."""
+    """Return the HTML that makes the page interactive: its data and script."""
     codes = (code for compilation in capture.compilations for code in compilation.code.values())
     several = standalone or any(len(code.kernels) > 1 for code in codes) or capture.budget_curve is not None
     data = encoded(capture, language)
@@ -86,13 +87,12 @@ def live(capture: Record, standalone: bool = False, language: str = ENGLISH) -> 
 
 
 def alive(parts: dict[str, str], addition: str = "", language: str = ENGLISH) -> str:
-    """The end of a page that comes alive: the style of its outside, its parts and the script that reads them.
+    """Return the end of a live page: the outer style, the data parts, and the script that reads them.
 
     Args:
         parts: the data of the page by name, packed.
-        addition: what the script needs besides: ``answers`` for a page of its own or of several kernels,
-            ``compare`` for one of several captures.
-        language: the language that the live layer is shown in.
+        addition: extra script: ``answers`` for a complete page or several kernels, ``compare`` for several captures.
+        language: language of the live layer.
     """
     data = compact({**_inside(addition, language), **parts})
     return (
@@ -103,12 +103,12 @@ def alive(parts: dict[str, str], addition: str = "", language: str = ENGLISH) ->
 
 
 def compact(parts: dict[str, str]) -> str:
-    """Packed parts as JSON without blanks: base 91 and plain names hold nothing that a script's element misreads."""
+    """Return packed parts as compact JSON; base 91 and plain names are safe in a script element."""
     return json.dumps(parts, separators=(",", ":"))
 
 
 def built(name: str) -> str:
-    """The text of a built file, such as ``boot.min.js``."""
+    """Return the text of a built file, such as ``boot.min.js``."""
     return _bytes(name).decode("utf-8").rstrip("\n")
 
 
@@ -118,8 +118,8 @@ def _bytes(name: str) -> bytes:
 
 @functools.cache
 def _inside(addition: str, language: str) -> dict[str, str]:
-    """The script and the style of the page's inside, packed, and the words of another language. An addition stands
-    inside the script, whose names it uses; what translates begins before it."""
+    """Return the inner script and style, packed, and the translation for another language. The addition is inside the
+    script, whose names it uses; the translation script starts before it."""
     if language != ENGLISH:
         words = packed(_json(translation(language)))
         shown = built("translation.min.js") + script(addition)
@@ -131,37 +131,37 @@ def _inside(addition: str, language: str) -> dict[str, str]:
 
 
 def script(addition: str, before: str = "") -> str:
-    """The script with an addition, if any, which stands inside it, and what that needs ``before`` it."""
+    """Return the script with the addition, if any, inside it, preceded by ``before``."""
     added = built(f"{addition}.min.js") if addition else ""
     return built("viewer.min.js").removesuffix(_CLOSING) + before + added + _CLOSING
 
 
 def style(addition: str) -> str:
-    """The style of the page's inside, with that of an addition, if any."""
+    """Return the inner style, with that of the addition, if any."""
     return built("viewer.min.css") + (built(f"{addition}.min.css") if addition else "")
 
 
 _CLOSING = "})();"
-"""The end of the script, as ``build.mjs`` writes it."""
+"""End of the script, as written by ``build.mjs``."""
 
 
 SMALL = 30_000
-"""Characters of JSON of the largest part that is packed together with others."""
+"""Maximum characters of JSON of a part that is packed together with others."""
 
 LARGE = 500_000
-"""Characters of JSON from which on a part is made quick to read and to write."""
+"""Minimum characters of JSON of a part that is optimized for quick reading and writing."""
 
 LATE = "m"
-"""Prefix of the names of parts that few readers open: machine code. Each stands alone, so that nothing waits for it."""
+"""Name prefix of rarely opened parts (machine code); each is separate, so that nothing waits for it."""
 
 LEVEL = 9
 LEVEL_LARGE = 6
-"""Levels of compression; the last hundredths of a large part take as long as all of it before."""
+"""Compression levels; the last percent of a large part would double the time."""
 
 
 def parts(capture: Record, language: str = ENGLISH) -> dict[str, object]:
-    """The parts as plain JSON data, by name: ``core``, ``index``, and one for each stage seen, for the machine code
-    of each kernel, for each finding and for the story."""
+    """Return the parts as plain JSON data, by name: ``core``, ``index``, and one for each stage, each kernel's machine
+    code, each finding and the story."""
     items = Items(capture)
     texts = Texts(capture, items)
     data = _stage_parts(capture, items, texts)
@@ -173,7 +173,7 @@ def parts(capture: Record, language: str = ENGLISH) -> dict[str, object]:
 
 
 def _stage_parts(capture: Record, items: Items, texts: Texts, code: bool = True) -> dict[str, object]:
-    """``core``, ``index`` and a part for each stage; without ``code``, for each graph alone."""
+    """Return ``core``, ``index`` and a part for each stage; without ``code``, only for graphs."""
     data: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
     graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts) if code else None
     for seen in items.stages:
@@ -187,9 +187,9 @@ def _stage_parts(capture: Record, items: Items, texts: Texts, code: bool = True)
 
 
 def encoded(capture: Record, language: str = ENGLISH) -> dict[str, str]:
-    """The parts as the page carries them: ``packed`` JSON. The same capture gives the same text.
+    """Return the parts as ``packed`` JSON, as in the page. The output is deterministic.
 
-    Small parts stand together under the name ``small``: they are shorter so, and quick to read in one go.
+    Small parts are combined under the name ``small``, which is shorter and quick to read.
     """
     small: list[str] = []
     large: dict[str, str] = {}
@@ -206,13 +206,13 @@ def encoded(capture: Record, language: str = ENGLISH) -> dict[str, str]:
 
 
 def plain_parts(capture: Record, language: str = ENGLISH) -> dict[str, str]:
-    """The parts as JSON, by name, each for itself and not packed: for a page that gets new ones while it is open."""
+    """Return the parts as uncompressed JSON, by name, for a page that is updated while open."""
     with no_collection():
         return {name: _json(part) for name, part in parts(capture, language).items()}
 
 
 def traced_parts(capture: Record) -> dict[str, str]:
-    """The same of what was traced, before it is lowered: what a page needs to show its sources and graphs."""
+    """Return the same for a capture that is not lowered yet: the parts for its sources and graphs."""
     with no_collection():
         items = Items(capture)
         data = _stage_parts(capture, items, Texts(capture, items), code=False)
@@ -221,7 +221,7 @@ def traced_parts(capture: Record) -> dict[str, str]:
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Pauses the collector of reference cycles: here are none, and millions of objects to look through."""
+    """Pause the garbage collector for the duration: there are no cycles here, but millions of objects to scan."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -232,21 +232,20 @@ def no_collection() -> Iterator[None]:
 
 
 def _late(part: object) -> object:
-    """A part whose bodies are texts: a page reads a text at once, and thousands of boxes when it draws them."""
+    """Return a part with its bodies as JSON texts, which a page parses only when it draws them."""
     if isinstance(part, dict) and "bodies" in part:
         return {**part, "bodies": [_json(body) for body in part["bodies"]]}
     return part
 
 
 def packed(text: str, level: int = LEVEL) -> str:
-    """A text compressed, in base 91."""
+    """Return a text compressed, in base 91."""
     return based(zlib.compress(text.encode("utf-8"), level))
 
 
 def based(data: bytes) -> str:
-    """Bytes in base 91: 13 bits in two signs, an odd last sign has 6. On every page a sixtieth shorter than base 85.
-
-    Of what ASCII prints the signs leave out the four that JSON or a script's element could misread.
+    """Return bytes in base 91: 13 bits in two characters, 6 in an odd last one; 1/60 shorter than base 85. The four
+    printable ASCII characters that JSON or a script element could misread are not used.
     """
     pairs = _pairs()
     digits: list[str] = []
@@ -278,7 +277,7 @@ _SIGNS = "".join(sign for sign in map(chr, range(33, 127)) if sign not in '"<\\'
 
 @functools.cache
 def _pairs() -> tuple[str, ...]:
-    """Two signs for each 13 bits, the lower first."""
+    """Return the two characters for each value of 13 bits, low one first."""
     return tuple(_SIGNS[bits % 91] + _SIGNS[bits // 91] for bits in range(8192))
 
 

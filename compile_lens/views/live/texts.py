@@ -1,4 +1,4 @@
-"""Texts with colours, within what one page may hold and within what colouring may cost."""
+"""Coloured texts of a page, within limits on size and on colouring time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..words.highlight import runs
 from .items import Items
 
 COLOURED = 400_000
-"""Characters that are coloured; the rest of the page is plain."""
+"""Maximum coloured characters; the rest of the page is plain."""
 
 TEXT_ONE = 1_000_000
-"""Characters of one text; what is longer is cut at the end of a line, and says so."""
+"""Maximum characters of one text; a longer one is cut at the end of a line, with a note."""
 
 TEXT_ALL = 8_000_000
-"""Characters of all texts. The kernels' own sources stand in their module and do not count again."""
+"""Maximum characters of all texts; kernel sources within their module are not counted again."""
 
 _NEWLINE = re.compile("\n")
 
@@ -42,12 +42,12 @@ _ORDER = (
     "loops",
     "groups",
 )
-"""The order in which texts are shown and coloured if not all can be."""
+"""Priority of texts if not all can be shown and coloured."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a kernel's source in its module: first character, first and last line counted from 1."""
+    """Place of a kernel's source in its module: first character, and first and last line, from 1."""
 
     start: int
     first: int
@@ -66,7 +66,7 @@ class Module:
 class Texts:
     """The texts of a page: sources, graphs by stage number, modules by stage number.
 
-    What is left out or not coloured where the page would grow too large are the least telling texts.
+    If the page would become too large, the least important texts are omitted or not coloured.
     """
 
     def __init__(self, capture: Record, items: Items) -> None:
@@ -88,7 +88,7 @@ class Texts:
         return made(text, self._runs(text, language))
 
     def _fit(self, text: str) -> str:
-        """The text, or as many of its lines as fit, and how much is missing."""
+        """Return the text, or as many lines as fit and a note on the rest."""
         room = min(TEXT_ONE, self._room)
         if len(text) > room:
             end = text.rfind("\n", 0, room) + 1
@@ -105,13 +105,13 @@ class Texts:
         return inks
 
     def _module(self, code: Code) -> Module:
-        """A module in the colours of Python, the kernels in it in those of their own language."""
+        """Return a module coloured as Python, with its kernels coloured in their own language."""
         text = self._fit(clean(code.text))
         cleaned = (clean(kernel.source) for kernel in code.kernels)
         sources = [own if own.strip() else None for own in cleaned]
         starts = [0, *(newline.end() for newline in _NEWLINE.finditer(text))]
         places = tuple(_place(text, starts, own, k) for own, k in zip(sources, code.kernels, strict=True))
-        # A source that is nowhere in the module has to fit the page by itself.
+        # A source that is not in the module counts against the page's limit itself.
         shown = [own if own is None or p else self._fit(own) for own, p in zip(sources, places, strict=True)]
         inks = [
             [] if own is None else self._runs(own, kernel.language)
@@ -134,13 +134,13 @@ class Texts:
 
 
 Span = tuple[int, str, list[Run]]
-"""A kernel's source in its module: where it starts, its text, its colours."""
+"""A kernel's source in its module: start, text and colours."""
 
 
 def _spans(
     sources: Sequence[str | None], places: Sequence[Place | None], inks: Sequence[list[Run]]
 ) -> list[Span]:
-    """The sources that stand in the module, in order and apart from each other."""
+    """Return the sources within the module, in order and without overlaps."""
     spans: list[Span] = []
     end = 0
     placed = [(p.start, s, i) for p, s, i in zip(places, sources, inks, strict=True) if p and s is not None]
@@ -152,7 +152,7 @@ def _spans(
 
 
 def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
-    """The colours of a module: those around its kernels, and theirs."""
+    """Yield the colours of a module, with those of its kernels inserted."""
     pieces = iter(around)
     length, ink = 0, 0
     at = 0
@@ -173,9 +173,9 @@ def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
 
 
 def made(text: str, inks: Sequence[Run] | Iterator[Run]) -> Text:
-    """The text with its colours as the page has them; neighbours of one ink are one run.
+    """Return the text with its colours as page data; adjacent runs of one colour are merged.
 
-    Lengths are those of the page's script, to which a character beyond U+FFFF is two.
+    Lengths count UTF-16 units, as in the page's script.
     """
     joined: list[list[int]] = []
     wide = not text.isascii() and max(text) > "\uffff"
@@ -197,7 +197,7 @@ def made(text: str, inks: Sequence[Run] | Iterator[Run]) -> Text:
 
 
 def _place(text: str, starts: Sequence[int], own: str | None, kernel: Kernel) -> Place | None:
-    """The place of a source in its module, from the record; ``None`` if it is not in it."""
+    """Return the place of a source in its module, from the record; None if it is not there."""
     if own is None or not 0 < kernel.first_line <= kernel.last_line <= len(starts):
         return None
     begin = starts[kernel.first_line - 1]
@@ -230,7 +230,7 @@ _OUTPUT = frozenset(("output",))
 
 
 def defining_lines(graph: Graph, text: str) -> list[tuple[int, str]]:
-    """Lines counted from 1, each with the full name of a node that it defines (``"true_graph_0/sin"``).
+    """Return line numbers, from 1, each with the full name of a node defined there (``"true_graph_0/sin"``).
 
     A node has at most one line, the first that defines it; a line may define several nodes.
     """
@@ -245,7 +245,7 @@ def defining_lines(graph: Graph, text: str) -> list[tuple[int, str]]:
 
 
 def _headings(text: str, ops: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """Loops and groups: a heading for each, ``op0: Pointwise 1000``."""
+    """Yield the lines of loops and groups, each with a heading such as ``op0: Pointwise 1000``."""
     for number, line in enumerate(text.split("\n"), 1):
         heading = _HEADING.match(line)
         if heading and heading[1] in ops and ops[heading[1]] not in _INPUTS:
@@ -253,7 +253,8 @@ def _headings(text: str, ops: Mapping[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def _fx(text: str, ops: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """FX code: inputs in the signature, a statement for each node, the bodies of operators as inner classes."""
+    """Yield the lines of nodes in FX code: inputs in the signature, a statement for each node, subgraphs as inner
+    classes."""
     outputs: dict[str, list[str]] = {}
     for name, op in ops.items():
         if op in _OUTPUT:
@@ -281,7 +282,7 @@ def _fx(text: str, ops: Mapping[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def _names(line: str) -> Iterator[tuple[str, frozenset[str] | None]]:
-    """The names that a statement defines, and what they must be."""
+    """Yield the names that a statement defines, and the node kinds that they must have."""
     bare = _QUOTED.sub("", line)
     head = _HEAD.match(bare)
     unpacked = _UNPACKED.match(bare)

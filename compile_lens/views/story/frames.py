@@ -1,4 +1,4 @@
-"""Sentences about Dynamo: what it traced, graph breaks, skipped frames, and the passes that changed a graph."""
+"""Sentences of the story about Dynamo: traced graphs, graph breaks, skipped frames, and passes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ STAGES = ("dynamo", "pre_grad")
 _SKIPS = {WHOLE: "left", REST: "rest", LIMIT: "limit", NEVER_RAN: "never"}
 
 _BODIES = {"autograd_function_apply": "functions", "tag_activation_checkpoint": "checkpoints"}
-"""Whose bodies have a sentence of their own."""
+"""Higher-order operators whose bodies have their own sentence."""
 
 
 def left_to_python(teller: Teller) -> None:
-    """Tell the parts of the program that were not compiled."""
+    """Describe the parts of the program that were not compiled."""
     for skip in teller.capture.skipped:
         at = Frame(skip.file, skip.line, skip.function)
         name = teller.language.function(skip.function)
@@ -58,7 +58,7 @@ def _lines(skip: Skip, at: Frame) -> str:
 
 
 def dynamo(teller: Teller, compilation: Compilation) -> None:
-    """The graph that Dynamo wrote down, the guards, and how it ended."""
+    """Describe the graph that Dynamo recorded, its guards, and its end."""
     here = teller.at(compilation, "dynamo")
     if not compilation.stages:
         here.say("empty")
@@ -81,7 +81,7 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
 
 
 def _symbol(here: Teller, dim: DynamicDim) -> None:
-    """A size or a number that is a symbol, and what the guards ask of it: no form is for each value."""
+    """Describe a size or number that is a symbol, and its guards, since no variant accepts every value."""
     source = plain_source(dim.source)
     if not dim.is_dimension:
         here.say("number", source=source, symbol=dim.symbol)
@@ -122,7 +122,7 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
 
 
 def _bodies(graph: Graph) -> dict[str, int]:
-    """The number of calls in bodies, by the sentence that names their owner."""
+    """Return the number of calls in bodies, by the key of the sentence for their owner."""
     held = {node.target: node.name for node in graph.nodes if node.op == "get_attr"}
     counts: dict[str, int] = {}
     for path, body in graph.subgraphs:
@@ -134,12 +134,12 @@ def _bodies(graph: Graph) -> dict[str, int]:
 
 
 def _calls(graph: Graph) -> int:
-    """The number of calls in a body, with the bodies in it."""
+    """Return the number of calls in a body, including nested bodies."""
     return len(graph.calls) + sum(_calls(body) for _, body in graph.subgraphs)
 
 
 def _innermost(calls: tuple[Node, ...]) -> tuple[Frame, ...]:
-    """The Python lines of calls, each once."""
+    """Return the Python lines of calls, without duplicates."""
     return tuple({(f.file, f.line): f for node in calls for f in node.innermost}.values())
 
 
@@ -162,11 +162,11 @@ def _ending(here: Teller, compilation: Compilation) -> None:
 
 
 SOME = 2
-"""Patterns that came close, told one by one before the rest is left to the pages."""
+"""Maximum near matches of patterns that are described; pages have the rest."""
 
 
 def passes(here: Teller, stage: str) -> None:
-    """Tell the changes on the way to ``stage``: their number, the patterns that matched, and those that came close."""
+    """Describe the changes before ``stage``: their number, the patterns that matched, and near matches."""
     changes = [p for p in here.compilation.passes if p.stage == stage] if here.compilation else []
     merged = [rewrite for p in changes if p.name == MERGING for rewrite in p.rewrites]
     if merged:

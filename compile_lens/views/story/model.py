@@ -1,5 +1,5 @@
-"""The story of a capture as data: sentences, what each is about, and what it counts; and a language, whose tables and
-functions print it."""
+"""The story of a capture as data: sentences with their subjects and counts; and the tables and functions of a language
+that print it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..words.quantities import memory_in_short
 from ..words.sentences import entry
 
 WIDTH = 96
-"""Cells of a line of the text."""
+"""Line width of the text, in cells."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Sentence:
     """One sentence of a story.
 
     Attributes:
-        key: which sentence of the language it is.
-        text: its words, on one line: what a program put in is written out (``characters.flat``).
-        chapter: the heading that it stands under.
-        compilation: the compile id of what it tells of, ``""`` for the whole call.
-        stage: the stage key, ``""`` where it tells of no single one.
-        about: addresses of what it names, as ``capture.chain`` has them: nodes, loops, groups, kernels, Python lines.
+        key: key of the sentence in the language.
+        text: its text on one line, with program strings made visible (``characters.flat``).
+        chapter: heading above it.
+        compilation: compile id of its subject, ``""`` for the whole call.
+        stage: stage key, ``""`` if not about a single stage.
+        about: addresses of its subjects, as in ``capture.chain``: nodes, loops, groups, kernels, Python lines.
         counts: each number in it by name; bytes too.
     """
 
@@ -54,9 +54,9 @@ class Story:
     """The result of ``capture.story()``: ``str()`` is the text, ``sentences`` are its sentences in order.
 
     Attributes:
-        title: what it is the story of.
-        lang: the language of the words.
-        between: what stands between two sentences in it.
+        title: subject of the story.
+        lang: language of the text.
+        between: separator of two sentences.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Story:
 
     @property
     def chapters(self) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
-        """The sentences under their headings."""
+        """Return the sentences by heading."""
         return tuple(
             (name, tuple(sentences)) for name, sentences in groupby(self.sentences, lambda s: s.chapter)
         )
@@ -84,7 +84,7 @@ class Story:
 
 @dataclass
 class Teller:
-    """Tells of one capture; ``chapter`` is the heading under which the next sentences stand."""
+    """Writer of the sentences about one capture; ``chapter`` is the heading for the next sentences."""
 
     capture: Record
     language: Language
@@ -93,13 +93,13 @@ class Teller:
     told: list[Sentence] = field(default_factory=list)
 
     def at(self, compilation: Compilation, chapter: str) -> Teller:
-        """The same teller at another chapter; what it tells stands with the rest."""
+        """Return a teller for another chapter that adds to the same story."""
         many = len(self.capture.compilations) > 1
         head = f"{compilation.id} {text(self.language.function(compilation.function))}: " if many else ""
         return replace(self, compilation=compilation, chapter=head + self.language.word(chapter))
 
     def say(self, key: str, stage: str = "", about: Iterable[str | Address] = (), **values: Value) -> None:
-        """One sentence; a name in ``about`` is one of a node of ``stage``."""
+        """Add one sentence; a plain name in ``about`` is that of a node of ``stage``."""
         cid = self.compilation.id if self.compilation is not None else ""
         self.told.append(
             Sentence(
@@ -114,7 +114,7 @@ class Teller:
         )
 
     def absent(self, stages: Callable[[str], bool]) -> None:
-        """Tell the absent stages and the reasons, those of one reason together."""
+        """Add sentences on absent stages, grouped by reason."""
         by_reason: dict[tuple[str, str], list[str]] = {}
         for stage in self.compilation.stages if self.compilation is not None else ():
             if isinstance(stage, (Missing, NotApplicable)) and stages(stage.stage):
@@ -126,16 +126,16 @@ class Teller:
 
 
 LONGEST = 400
-"""Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""
+"""Maximum characters of a text of the program or the compiler; pages have the rest."""
 
 FEW = 6
-"""Names in a row before the rest is only counted."""
+"""Maximum names in a list; the rest is only counted."""
 
 BYTES = "bytes"
-"""The noun of an ``Amount`` of bytes, which is said in a unit that reads well."""
+"""Noun of an ``Amount`` of bytes moved, printed with a unit prefix."""
 
 MEMORY = "memory"
-"""The noun of an ``Amount`` of bytes that are held."""
+"""Noun of an ``Amount`` of bytes of memory."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +148,14 @@ class Amount:
 
 @dataclass(frozen=True)
 class Names:
-    """Names in a row, as the record has them."""
+    """A list of names, as in the record."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word or clause of the language itself, by its key."""
+    """A word or clause of the language, by key."""
 
     key: str
 
@@ -169,16 +169,16 @@ class Language:
     """One language.
 
     Attributes:
-        sentences: each sentence by its key; ``{name}`` is the place of a value. A pair has a form for ``n`` being
-            one, and one for all else.
-        nouns: for one and for many; of a language without number both are the same.
+        sentences: sentences by key; ``{name}`` is the place of a value. A pair has the forms for ``n`` = 1 and for
+            others.
+        nouns: singular and plural, equal in a language without plural.
         words: clauses and short words, by key.
-        counted: a number with its noun (for one, for many).
-        amount: bytes in a unit that reads well.
-        more: names in a row, of which so many more are left out.
-        separator: what stands between names in a row.
-        between: what stands between two sentences.
-        reasons: reasons that the record gives in words that are always the same, and how they are said.
+        counted: function that prints a number with its noun (singular, plural).
+        amount: function that prints bytes with a unit prefix.
+        more: function that prints a list of names of which more are omitted.
+        separator: separator of names in a list.
+        between: separator of two sentences.
+        reasons: translations of fixed reasons in the record.
     """
 
     name: str
@@ -193,7 +193,8 @@ class Language:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, key: str, values: Mapping[str, Value]) -> str:
-        """The sentence with its values. Raises ``LookupError`` if the language has no such sentence, noun or word."""
+        """Return the sentence with its values. Raises ``LookupError`` if the language has no such sentence, noun or
+        word."""
         template = entry(self.sentences, key, self.name, "sentence")
         if not isinstance(template, str):
             n = values.get("n")
@@ -201,15 +202,15 @@ class Language:
         return template.format_map({name: self._value_text(value) for name, value in values.items()})
 
     def function(self, name: str) -> str:
-        """The name of a compiled function as a reader knows it."""
+        """Return a readable name of a compiled function."""
         return readable(name, self.word("after"))
 
     def word(self, key: str) -> str:
-        """A word or clause by its key. Raises ``LookupError`` if the language has none."""
+        """Return a word or clause by its key. Raises ``LookupError`` if the language has none."""
         return entry(self.words, key, self.name, "word")
 
     def noun(self, key: str) -> tuple[str, str]:
-        """A noun for one and for many, by its key. Raises ``LookupError`` if the language has none."""
+        """Return the singular and plural of a noun by its key. Raises ``LookupError`` if the language has none."""
         return entry(self.nouns, key, self.name, "noun")
 
     def _value_text(self, value: Value) -> str:
@@ -236,9 +237,7 @@ def _basis(amount: Amount) -> str:
 
 
 def text(words: str) -> str:
-    """A text of the program's in a sentence: one line, cut where it is long, without a full stop of its own."""
-    line = flat(
-        " ".join(part.strip() for part in words.strip().split("\n"))
-    )  # in a paragraph, lines are no lines
+    """Return a text of the program for use in a sentence: on one line, cut if long, without a full stop."""
+    line = flat(" ".join(part.strip() for part in words.strip().split("\n")))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
     return line.rstrip(".") or line

@@ -43,23 +43,23 @@ from ..words.ledger import ledger_table
 from ..words.quantities import duration, more, plural
 
 COMPILATIONS = 40
-"""Compilations shown one by one before the rest is only counted."""
+"""Maximum compilations shown; the rest is only counted."""
 
 FEW = 3
-"""Compilations whose flow stands at the top of a page; with more of them each stands in its own section."""
+"""Maximum compilations whose flow is at the top of a page; with more, each flow is in its own section."""
 
 MAY_DIFFER = 40
-"""Differences of the real device before the rest is only counted."""
+"""Maximum differences of the real device shown; the rest is only counted."""
 
 KERNELS = 30
-"""Kernels on a terminal before the rest is only counted."""
+"""Maximum kernels on a terminal; the rest is only counted."""
 
 GUARDS = 3
-"""Guards of one recompile before the rest is only counted."""
+"""Maximum guards of one recompile; the rest is only counted."""
 
 
 def document(capture: Record) -> Document:
-    """The Document of a capture."""
+    """Return the Document of a capture."""
     code, options = stamp.of_capture(capture), labels.asked(capture)
     details = [("", f"code {code}")] if code else []
     details += [("options", options)] if options else []
@@ -85,7 +85,7 @@ def document(capture: Record) -> Document:
 
 
 def line(capture: Record) -> str:
-    """The capture in one short line: function and outcome."""
+    """Return the capture in one short line: function and outcome."""
     return f"<Capture of {flat(capture.function)}: {flat(outcome.verdict(capture))}>"
 
 
@@ -98,7 +98,7 @@ def _findings(capture: Record) -> list[Finding]:
 
 
 def _eager(capture: Record) -> Finding | None:
-    """Each place where Python took over."""
+    """Return the finding of the places where the program continued eagerly."""
     places = outcome.eager(capture)
     if not places:
         return None
@@ -159,7 +159,7 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
 
 
 def flow_of(capture: Record, compilation: Compilation, ledger: Ledger) -> Flow:
-    """The stages of one compilation, whose ledger is ``ledger``."""
+    """Return the stages of one compilation; ``ledger`` is its ledger."""
     lines = tuple((way.phase, way.words) for way in flow.ways(capture, compilation, ledger))
     dynamic = tuple(map(sentences.symbol, compilation.dynamic))
     return Flow(lines, labels.lanes(capture, compilation), dynamic)
@@ -211,7 +211,7 @@ def _kernels(capture: Record) -> Finding | None:
 
 
 def _stamp(row: kernels.Row, before: Code | None) -> Entry:
-    """The state of a module, and what may differ on the real device."""
+    """Return the stamp of a module, and what may differ on the real device."""
     code = row.code
     lines: list[str] = []
     if code.may_differ and before is not None and before.may_differ == code.may_differ:
@@ -248,7 +248,8 @@ def _ledger(capture: Record, ledger: Ledger) -> Finding | None:
 
 
 def _target(capture: Record) -> Finding | None:
-    """The device model, each of its figures with its source, and how the function came to be compiled for it."""
+    """Return the finding on the device model: its figures with their sources, and how the function was compiled for
+    it."""
     target = capture.target
     if target is None:
         return None
@@ -287,7 +288,7 @@ def _why(capture: Record) -> Finding | None:
     every = findings(capture)
     if not every:
         return None
-    # The device model has a section of its own.
+    # The device model has its own section.
     shown = tuple(finding for finding in every if not finding.missing and finding.key != TARGET)
     group = Group(shown, unknown(every))
     aside = "what stayed separate, what was rewritten, what is in memory"

@@ -1,4 +1,4 @@
-"""The Document of a comparison: figures side by side, why they differ, the kernels of each line, the code."""
+"""The Document of a comparison: figures side by side, reasons for differences, the kernels of each line, the code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..words.outcome import saving, state, verdict
 from ..words.quantities import counted, launched, plural, printed
 
 FEW = 24
-"""Differences and lines one by one where there is little room."""
+"""Maximum differences and lines on small views."""
 
 MODELLED_NOTE = (
     "Counts are measured in what the compiler made; bytes are modelled from sizes, not measured (~)."
@@ -37,7 +37,7 @@ MODELLED_NOTE = (
 
 
 def document(comparison: ComparisonRecord) -> Document:
-    """The Document of a comparison."""
+    """Return the Document of a comparison."""
     heads = ["", *(column.target for column in comparison.columns)]
     kinds = (TEXT, *[NUMBER] * len(comparison.columns))
     findings: list[Finding] = []
@@ -62,7 +62,7 @@ def document(comparison: ComparisonRecord) -> Document:
     )
     findings.append(Finding("why", "Why they differ", "", sections=why, few=FEW, open=True))
     if comparison.rows:
-        # Lines that differ come first where there are too many to list them all.
+        # Differing lines come first if there are too many to list all.
         ordered = (
             comparison.rows if len(comparison.rows) <= FEW else sorted(comparison.rows, key=lambda r: r.alike)
         )
@@ -113,7 +113,7 @@ def _line(row: Row) -> Entry:
 
 
 def _code(phase: str, cid: str, columns: tuple[tuple[Column, Code | None], ...]) -> Finding:
-    """The code of one compilation and phase, one column for each target."""
+    """Return the finding with the code of one compilation and phase, one column for each target."""
     shown = []
     for target, code in columns:
         if code is None:
@@ -140,13 +140,13 @@ def _kernel(code: Code, kernel: Kernel) -> str:
 
 
 def heading(comparison: ComparisonRecord) -> str:
-    """``f for cpu, h100 and mps``."""
+    """Return the heading: ``f for cpu, h100 and mps``."""
     *most, last = [c.target for c in comparison.columns] or ["no target"]
     return f"{comparison.function} for {' and '.join(filter(None, (', '.join(most), last)))}"
 
 
 def column(one: Column) -> tuple[str, ...]:
-    """A target and its outcome, in short facts."""
+    """Return a target and its outcome as short facts."""
     if one.failure:
         return (f"failed: {one.failure}",)
     capture = one.capture
@@ -158,7 +158,7 @@ def column(one: Column) -> tuple[str, ...]:
 
 
 def may_differ(comparison: ComparisonRecord) -> tuple[str, ...]:
-    """The things that may differ on the real devices, each sentence once with its targets."""
+    """Return what may differ on the real devices, each sentence once with its targets."""
     targets: dict[str, list[str]] = {}
     for one in comparison.columns:
         if one.capture is not None and one.capture.target is not None:
@@ -168,13 +168,13 @@ def may_differ(comparison: ComparisonRecord) -> tuple[str, ...]:
 
 
 def made_with(comparison: ComparisonRecord) -> tuple[str, ...]:
-    """The facts of the environment that all captures share."""
+    """Return the environment facts that all captures share."""
     every = [environment(c) for c in comparison.captures.values()]
     return tuple(fact for fact in every[0] if all(fact in other for other in every)) if every else ()
 
 
 def tables(comparison: ComparisonRecord) -> dict[str, dict[str, tuple[Cell, ...]]]:
-    """The figures side by side for each phase that any target has: by title, a cell for each column."""
+    """Return, for each phase of any target, the figures by title, with a cell for each column."""
     captures = [c.capture if not c.failure else None for c in comparison.columns]
     every = {}
     for phase in PHASES:
@@ -187,7 +187,7 @@ def tables(comparison: ComparisonRecord) -> dict[str, dict[str, tuple[Cell, ...]
 def modules(
     comparison: ComparisonRecord,
 ) -> tuple[tuple[str, str, tuple[tuple[Column, Code | None], ...]], ...]:
-    """The generated modules by phase and compile id, those of all columns side by side."""
+    """Return the generated modules by phase and compile id, with one for each column."""
     ids = dict.fromkeys(c.id for capture in comparison.captures.values() for c in capture.compilations)
     every = []
     for phase in PHASES:
@@ -205,7 +205,7 @@ def _module(one: Column, phase: str, cid: str) -> Code | None:
 
 
 def use(one: Use) -> str:
-    """A kernel in a cell: ``triton_per_fused_0, Triton reduction``."""
+    """Return a kernel for a cell: ``triton_per_fused_0, Triton reduction``."""
     kind = f"{LANGUAGES.get(one.language, one.language)} {one.kind}"
     words = f"{one.called}, library call" if one.language == "extern" else f"{one.name}, {kind}"
     words += f", {counted(one.launches, 'launch', 'launches')}" if one.launches != 1 else ""
@@ -213,17 +213,17 @@ def use(one: Use) -> str:
 
 
 def _operators(some: tuple[str, ...]) -> str:
-    """Operators with their counts: ``aten.sin, 2 × aten.mul.Tensor``."""
+    """Return operators with their counts: ``aten.sin, 2 × aten.mul.Tensor``."""
     return first_names(with_counts(some), 16)
 
 
 def places(one: TargetDifference) -> str:
-    """The phase and the lines that a difference concerns."""
+    """Return the phase and the lines of a difference."""
     return ", ".join(filter(None, (one.phase, first_names(one.places, 6))))
 
 
 def agreement(comparison: ComparisonRecord) -> str:
-    """One sentence on how many lines became the same kernels."""
+    """Return a sentence on how many lines became the same kernels."""
     rows = comparison.rows
     if len(comparison.captures) < 2:
         return "There is only one capture, and nothing to compare it with."
@@ -237,7 +237,7 @@ def agreement(comparison: ComparisonRecord) -> str:
 
 
 def headline(comparison: ComparisonRecord) -> str:
-    """The saving on each target, once where it is the same for all that have a capture; ``""`` without any."""
+    """Return the saving on each target, once if it is the same for all captures; ``""`` without captures."""
     by_kind: dict[str, dict[str, list[str]]] = {}
     for one in comparison.columns:
         capture = None if one.failure else one.capture
@@ -257,6 +257,6 @@ def headline(comparison: ComparisonRecord) -> str:
 
 
 def _state(comparison: ComparisonRecord) -> str:
-    """One of ``outcome.STATES``: the worst of the columns'."""
+    """Return the worst state of the columns, one of ``outcome.STATES``."""
     states = {"failed" if c.failure or c.capture is None else state(c.capture) for c in comparison.columns}
     return next(s for s in ("failed", "nothing", "partial", "compiled") if s in states or s == "compiled")

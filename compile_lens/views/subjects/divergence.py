@@ -1,4 +1,4 @@
-"""The Document of a divergence: the verdict on compiled values, the cause where they differ, and the attempts."""
+"""The Document of a divergence: the verdict on compiled values, the cause of a difference, and the attempts."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from ..words.quantities import error, plural
 from .kernel_values import first_finding, values_finding
 
 AFTER = 3
-"""Lines of what a rewrite leaves before the rest is only on a page."""
+"""Maximum lines of a rewrite's result; pages have the rest."""
 
 LINES = 12
-"""Lines of the cause before the rest is only counted."""
+"""Maximum Python lines of the cause; the rest is only counted."""
 
 
 def document(record: DivergenceRecord) -> Document:
-    """The Document of a divergence."""
+    """Return the Document of a divergence."""
     findings = [
         first_finding(record),
         _cause(record),
@@ -64,7 +64,7 @@ def document(record: DivergenceRecord) -> Document:
 
 
 def headline(record: DivergenceRecord) -> str:
-    """The verdict on the compiled values, in a sentence without a full stop."""
+    """Return the verdict on the compiled values in a sentence without a full stop."""
     verification = record.verification
     if verification.verdict == DISAGREES:
         worst = _worst(record)
@@ -124,7 +124,7 @@ def _cause(record: DivergenceRecord) -> Finding | None:
 
 
 def lines_of(cause: RootCause) -> tuple[Frame, ...]:
-    """The Python lines of the cause, each with the widest expression of those that stand there."""
+    """Return the Python lines of the cause, each with its longest expression."""
     if cause.transformation is None:
         return ()
     widest: dict[tuple[str, int], Frame] = {}
@@ -136,7 +136,7 @@ def lines_of(cause: RootCause) -> tuple[Frame, ...]:
 
 
 def what(cause: RootCause) -> str:
-    """The operators that the transformation takes, by their short names."""
+    """Return the operators of the transformation by short names."""
     one = cause.transformation
     if one is None or not one.operators:
         return cause.kind
@@ -149,7 +149,7 @@ def what(cause: RootCause) -> str:
 
 
 def _apply(record: DivergenceRecord) -> Finding | None:
-    """The setting that makes the values agree, as code."""
+    """Return the finding on the setting that makes the values agree, as code."""
     switch = record.switch
     if switch is None or not switch.to_apply:
         return None

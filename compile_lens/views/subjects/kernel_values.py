@@ -1,4 +1,4 @@
-"""Findings about values at the kernels of a call: the first that differs, and all of them in program order."""
+"""Findings on values at the kernels of a call: the first differing one, and all in program order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORDS = {
 
 
 def first_finding(record: DivergenceRecord) -> Finding | None:
-    """The first value that differs, with its line, its kernel and what is known of the values before it."""
+    """Return the first differing value with its line and kernel, and what is known of the values before it."""
     first = first_value(record.graphs, record.verification)
     if first is None:
         return None
@@ -71,7 +71,7 @@ def first_finding(record: DivergenceRecord) -> Finding | None:
 
 
 def values_finding(record: DivergenceRecord) -> Finding | None:
-    """All values of the graphs before Inductor's passes, in program order, as far as both sides have them."""
+    """Return all values of the graphs before Inductor's passes, in program order, as far as both sides have them."""
     if not record.graphs:
         return None
     sections: list[Prose | Table] = []
@@ -118,7 +118,7 @@ def _row(value: KernelValue) -> Row:
 
 
 def summary(record: DivergenceRecord) -> str:
-    """The number of values that were compared, and where the others are."""
+    """Return the number of compared values, and where the others are."""
     values = [value for graph in record.graphs for value in graph.values]
     compared = sum(value.compared for value in values)
     text = f"{compared} of {plural(len(values), 'value')} compared (those that a kernel stores)"
@@ -130,7 +130,7 @@ def summary(record: DivergenceRecord) -> str:
 
 
 def _others(values: Sequence[KernelValue], remover: str = "a pass") -> list[str]:
-    """Return where the values are that were not compared, with their numbers."""
+    """Return where the values that were not compared are, with their counts."""
     words = []
     registers = sum(value.outcome == IN_REGISTERS for value in values)
     if registers:
@@ -143,7 +143,7 @@ def _others(values: Sequence[KernelValue], remover: str = "a pass") -> list[str]
 
 
 def _before(record: DivergenceRecord, values: Sequence[KernelValue]) -> str:
-    """Say what is known of the values before the first that differs."""
+    """Return what is known of the values before the first differing one."""
     if not values:
         return "no value"
     rewrite = record.cause is not None and record.cause.kind == PASS
@@ -159,26 +159,26 @@ def _before(record: DivergenceRecord, values: Sequence[KernelValue]) -> str:
 
 
 def expression(value: KernelValue) -> str:
-    """The text of what is computed, as it stands in its line; the node's name if that is not known."""
+    """Return the expression of a value as in its line; the node's name if unknown."""
     return value.frames[0].call if value.frames and value.frames[0].call else value.node
 
 
 def errors(value: KernelValue) -> str:
-    """The errors of both sides against float64."""
+    """Return the errors of both sides against float64."""
     eager, compiled = error(value.eager), error(value.compiled)
     ulps = ["" if one is None else f" ({units(one)} ULPs)" for one in (value.eager_ulps, value.compiled_ulps)]
     return f"eager {eager}{ulps[0]}, compiled {compiled}{ulps[1]}"
 
 
 def source_of(frame: Frame) -> str:
-    """The line, with marks under what is computed."""
+    """Return the source line, with marks under the expression."""
     call, text = frame.call, frame.text.strip()
     start = text.find(call) if call else -1
     return f"{text}\n{' ' * start}{'^' * len(call)}" if start >= 0 else text
 
 
 def units(value: float | None) -> str:
-    """A number of units in the last place."""
+    """Return a number of units in the last place as text."""
     if value is None:
         return NOT_KNOWN
     return f"{value:,.1f}" if value < 10 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}"

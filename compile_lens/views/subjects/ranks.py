@@ -1,4 +1,4 @@
-"""The Document of the programs of several ranks, and what differs as plain data."""
+"""The Document of the programs of several ranks, and their differences as plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..words.quantities import bytes_in_short, duration, plural, ranges
 
 
 def document(record: RanksRecord) -> Document:
-    """The Document of several ranks: the differences first, then each rank, and what the ranks do together."""
+    """Return the Document of several ranks: the differences, each rank, and their collectives."""
     first = record.programs[0]
     names = dict.fromkeys(program.name for program in record.programs)
     findings = (_differences(record), _ranks(record), _collectives(record), _buckets(record))
@@ -35,7 +35,7 @@ def document(record: RanksRecord) -> Document:
 
 
 def state(record: RanksRecord) -> str:
-    """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or
+    """Return ``compiled`` if all ranks compiled their whole programs without differences; otherwise ``partial`` or
     ``nothing``."""
     if record.differences:
         return "partial"
@@ -45,7 +45,7 @@ def state(record: RanksRecord) -> str:
 
 
 def verdict(record: RanksRecord) -> str:
-    """The comparison of all ranks in a sentence without a full stop."""
+    """Return the comparison of all ranks in a sentence without a full stop."""
     unknown = f"; not compared: {'; '.join(record.not_compared)}" if record.not_compared else ""
     if not record.differences and state(record) == "nothing":
         breaks = plural(counts(record.programs[0]).breaks, "break")
@@ -74,12 +74,12 @@ def verdict(record: RanksRecord) -> str:
 
 
 def is_whole(record: RanksRecord) -> bool:
-    """Return True if each rank compiled all of its program."""
+    """Return True if each rank compiled its whole program."""
     return all(words.state(program) == "compiled" for program in record.programs)
 
 
 def ranks(numbers: Iterable[int]) -> str:
-    """Ranks as ranges: ``0, 2-7``."""
+    """Return ranks as ranges: ``0, 2-7``."""
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges(numbers))
 
 
@@ -96,7 +96,7 @@ def _differences(record: RanksRecord) -> Finding | None:
 
 
 def location(one: RankDifference) -> str:
-    """The place of a difference, and which compile or call it is."""
+    """Return the place of a difference, with the number of the compile or call."""
     which = f"compile {one.position + 1}"
     if one.level == COLLECTIVES:
         which = f"call {one.position + 1}" + (f" of ranks {ranks(one.group)}" if one.group else "")
@@ -172,7 +172,7 @@ def _buckets(record: RanksRecord) -> Finding | None:
 
 
 def to_dict(record: RanksRecord) -> dict[str, Any]:
-    """The differences as plain JSON data, without the programs themselves."""
+    """Return the differences as plain JSON data, without the programs themselves."""
     return {
         "ranks": list(record.ranks),
         "verdict": verdict(record),

@@ -16,23 +16,23 @@ TEXT_LINES = 25
 MARKDOWN_LINES = 30
 
 _ROOM = ((5, 3, 3), (5, 2, 2), (4, 2, 1), (3, 2, 1), (3, 1, 1), (2, 1, 1), (2, 0, 1), (1, 0, 1), (0, 0, 1))
-"""Rows of a part, lines of a row, and lines that one text may take: the first that fits is used."""
+"""Limits to try in turn: rows of a part, lines of a row, and lines of a wrapped text."""
 
 
 def text(summary: Summary, width: int | None = None, ascii: bool | None = None) -> str:
-    """The text, ending in a newline. Where it would be too long, later rows of each part are counted only."""
+    """Return the text, ending in a newline. If it would be too long, later rows of each part are only counted."""
     for rows, lines, wrapped in _ROOM:
         page = text_page(width, ascii)
         _write(page, summary, rows, lines, wrapped)
         text = page.text()
         if text.count("\n") <= TEXT_LINES:
             return text
-    shown = text.split("\n")  # parts without rows, still too many
+    shown = text.split("\n")  # too many parts even without rows
     return "\n".join([*shown[: TEXT_LINES - 1], shown[-2]]) + "\n"
 
 
 def in_file(summary: Summary) -> str:
-    """The text for what is no terminal."""
+    """Return the text for output that is not a terminal."""
     return text(summary, DEFAULT_WIDTH, ascii=False)
 
 
@@ -83,7 +83,7 @@ def _between(summary: Summary, key: str, **values: str | int) -> str:
 
 
 def issue(summary: Summary) -> str:
-    """Markdown for an issue."""
+    """Return Markdown for an issue."""
     for rows, lines, _ in _ROOM:
         out = [f"### {inline(summary.title)}", "", *(inline(words) for words in summary.verdict), ""]
         for part in summary.parts:
@@ -119,8 +119,8 @@ def _labelled(summary: Summary, label: str, words: str) -> str:
 
 
 def brief(summary: Summary, calls: Mapping[str, str] | None = None) -> Brief:
-    """The Brief: sentences and figures are facts, rows are evidence; what the program or torch wrote is quoted.
-    ``calls`` has what takes the place of the calls of Python that give what is left out."""
+    """Return the Brief: sentences and figures are facts, rows are evidence; text of the program or torch is quoted.
+    ``calls`` maps Python calls for omitted content to their replacements."""
     facts = [*summary.verdict]
     for part in summary.parts:
         fact = quoted(part.fact, 480) if part.title.lower() in REPORTED else part.fact

@@ -22,20 +22,20 @@ from .attention import attention_by_lines, attention_place, attention_words
 from .quantities import bytes_in_short
 
 WORTH = 0.01
-"""Share of all bytes that a remedy must save, at most, to be named."""
+"""Minimum share of all bytes that a remedy must be able to save to be named."""
 
 ALIKE, LONGEST = 3, 20
-"""Neighbours with the same reason that are listed; characters of the name of one."""
+"""Maximum listed neighbours with the same reason, and maximum length of a name."""
 
 
 @dataclass(frozen=True)
 class Answer:
     """Answer about one kernel.
 
-    ``parts`` are labels, ``""`` for none, each with a sentence; ``saved`` are the bytes that its remedy could save, 0
-    without one, and ``gain`` says so in words. Where ``parts`` explain another pair, ``against`` or ``loops`` says for
-    whom the remedy is: against another kernel, or for loops of this one; else both are ``""``. ``place`` are the lines
-    that it is for, where these are more than the kernel's.
+    ``parts`` are pairs of label (``""`` for none) and sentence; ``saved`` are the bytes that the remedy could save, 0
+    without a remedy, and ``gain`` is that in words. If ``parts`` explain another pair, ``against`` or ``loops`` names
+    the subject of the remedy: another kernel, or loops of this one; otherwise both are ``""``. ``place`` are the lines
+    of the answer if these are more than the kernel's.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def short_remedy(self) -> str:
-        """The remedy without what explains it."""
+        """Return the remedy without its explanation."""
         return _EXPLAINED.split(self.remedy)[0]
 
 
@@ -57,7 +57,7 @@ _EXPLAINED = re.compile(r": | times |; | \(|, (?=which|and measure|so that)")
 
 @memoized
 def answers(capture: Record) -> Mapping[Address, Answer]:
-    """The answers of the kernels of a capture. Calls that share a row of the list have the answer of all of them."""
+    """Return the answers of the kernels of a capture. Calls that share a row of the list share an answer."""
     rows = cost(capture, "kernel").rows
     numbers = {address: row.order for row in rows for address in row.addresses}
     bounds: dict[Address, Bound] = {}
@@ -87,13 +87,13 @@ def answers(capture: Record) -> Mapping[Address, Answer]:
 
 
 class _Gain:
-    """Bytes that are not moved in words: where kernels are ranked by time, the time that they take at the roofline."""
+    """Words for saved bytes; if kernels are ranked by time, their time at the roofline."""
 
     def __init__(self, capture: Record) -> None:
         self._speed = roofline(capture).speed if cost(capture, "kernel").unit == SECONDS else None
 
     def words(self, nbytes: int, most: bool = True) -> str:
-        """``at most 12.6 MB less``; with a roofline ``at most ~3.8 µs less at the roofline``."""
+        """Return ``at most 12.6 MB less``; with a roofline ``at most ~3.8 µs less at the roofline``."""
         sign = "at most " if most else "~"
         if self._speed is None:
             return f"{sign}{bytes_in_short(nbytes)} less"
@@ -101,7 +101,7 @@ class _Gain:
 
 
 def _attentions(capture: Record, numbers: Mapping[Address, int], gain: _Gain) -> dict[int, Answer]:
-    """The answer of each row of kernels that computes a part of attention that is written out."""
+    """Return the answer for each row of kernels that compute a part of an attention written with separate operators."""
     by_row: dict[int, Answer] = {}
     for own in attention_by_lines(written_attention(capture)):
         saved = sum(one.moved for one in own)
@@ -117,8 +117,8 @@ def _attentions(capture: Record, numbers: Mapping[Address, int], gain: _Gain) ->
 
 @dataclass(frozen=True)
 class _Neighbour:
-    """A row of kernels with which a kernel is not fused, for one reason and with one remedy: in how many pairs, of
-    which lines, and what that moves."""
+    """A row of kernels with which a kernel is not fused, for one reason and with one remedy: number of pairs, lines,
+    and bytes."""
 
     number: int
     address: Address
@@ -128,7 +128,7 @@ class _Neighbour:
     lines: frozenset[tuple[str, int]] = frozenset()
 
     def words(self, others: list[_Neighbour]) -> str:
-        """The reason, also for others with the same one, and what it costs."""
+        """Return the reason and its cost, together with other neighbours that have the same reason."""
         why = self.pair.why
         loops = why.common or " against ".join(filter(None, why.words))
         what = (
@@ -155,7 +155,7 @@ def _not_fused(neighbours: list[_Neighbour]) -> str:
 
 
 def _own_loops(one: _Neighbour) -> str:
-    """Return for which loops of a kernel a remedy is: ``for loops of model.py:7, 9``."""
+    """Return the loops of a kernel that a remedy is for: ``for loops of model.py:7, 9``."""
     if not one.lines:
         return "for its two loops"
     parts = sorted(one.lines)
@@ -169,7 +169,7 @@ def _called(one: _Neighbour) -> str:
 
 
 def _cut(name: str) -> str:
-    """A name that its number identifies, short enough for a strip of five lines."""
+    """Return a name cut for a strip of five lines; its number identifies it."""
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
@@ -207,7 +207,7 @@ def _answer(
 
 
 def _pairs(capture: Record) -> Iterator[tuple[Address, Address, UnfusedPair]]:
-    """Each kernel with each other one with which a group of its is not fused."""
+    """Yield each pair of kernels of which two groups are not fused."""
     kernels = {
         (compilation.id, phase, group): (compilation.id, code.key, kernel.name)
         for compilation in capture.compilations
@@ -227,6 +227,6 @@ def _pairs(capture: Record) -> Iterator[tuple[Address, Address, UnfusedPair]]:
 
 
 def short_name(name: str) -> str:
-    """The name of a kernel without what all share: ``gelu_1`` of ``cpp_fused_gelu_1``, ``mm`` of
+    """Return the name of a kernel without common parts: ``gelu_1`` for ``cpp_fused_gelu_1``, ``mm`` for
     ``extern_kernels.mm#2``."""
     return re.sub(r"^(cpp|triton_\w{3}|mps)_fused_(?=\D)|^extern_kernels\.|#\d+$", "", name)

@@ -1,7 +1,7 @@
-"""Text for a terminal: control characters written out, widths in cells, wrapping, and what an encoding holds.
+"""Text for a terminal: control characters written out, widths in cells, wrapping, and encodability.
 
-Names, paths and messages come from a user's program. A newline, an escape sequence or a right-to-left mark in
-one of them must not move, recolour or reorder what stands around it, so such characters are written out.
+Names, paths and messages come from a user's program. A newline, an escape sequence or a right-to-left mark in them must
+not move, recolour or reorder the text around them, so such characters are written out.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _ASCII = {
     "◐": "~",
     "✗": "x",
 }
-"""Readable stand-ins for the characters that our own pages use."""
+"""ASCII replacements for the characters of our own pages."""
 
 
 def clean(text: str) -> str:
-    """The text with invisible and direction-changing characters written out; tabs and newlines stay."""
+    """Return the text with invisible and direction-changing characters written out; tabs and newlines stay."""
     return _HIDDEN.sub(_escape, text.replace("\r\n", "\n").replace("\r", "\\r"))
 
 
 def flat(text: str) -> str:
-    """``clean`` on one line: tabs and newlines are written out as well."""
+    """Return ``clean`` text on one line: tabs and newlines are also written out."""
     return _BREAKS.sub(_escape, _HIDDEN.sub(_escape, text))
 
 
@@ -53,7 +53,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def encodes(text: str, encoding: str) -> bool:
-    """Return True if the encoding can hold the text. An encoding that Python does not know can hold nothing."""
+    """Return True if the text can be encoded; False for an encoding unknown to Python."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -62,7 +62,7 @@ def encodes(text: str, encoding: str) -> bool:
 
 
 def printable(text: str, encoding: str | None) -> str:
-    """The text with each character that ``encoding`` lacks replaced, so that printing it cannot raise.
+    """Return the text with each character that ``encoding`` lacks replaced, so that printing it cannot raise.
 
     Our own arrows and lines become ASCII ones, other characters a backslash escape. ``None`` and unknown
     encodings count as ASCII.
@@ -82,7 +82,7 @@ def printable(text: str, encoding: str | None) -> str:
 
 
 def cells(text: str) -> int:
-    """The number of terminal cells that the text takes: wide characters two, combining marks none."""
+    """Return the width of text in terminal cells: two for wide characters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(_cells(char) for char in text)
@@ -95,7 +95,7 @@ def _cells(char: str) -> int:
 
 
 def fit(text: str, width: int, mark: str = "…") -> str:
-    """The text cut to ``width`` cells; a cut text ends in ``mark``."""
+    """Return the text cut to ``width`` cells; a cut text ends in ``mark``."""
     if cells(text) <= width:
         return text
     room = width - cells(mark)
@@ -105,25 +105,25 @@ def fit(text: str, width: int, mark: str = "…") -> str:
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
-    """The text filled with spaces to ``width`` cells, on the left if ``right``."""
+    """Return the text padded with spaces to ``width`` cells, on the left if ``right``."""
     space = " " * max(width - cells(text), 0)
     return space + text if right else text + space
 
 
 def capitalized(text: str) -> str:
-    """Return a text with a capital as its first letter; the rest as it is, unlike ``str.capitalize``."""
+    """Return a text with its first letter capitalized; unlike ``str.capitalize`` it keeps the rest."""
     return text[:1].upper() + text[1:]
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "") -> list[str]:
-    """Rows as lines with columns of one width each; those that are ``right`` end at one place."""
+    """Return rows as lines with aligned columns; those in ``right`` are right-aligned."""
     widths = [max(map(cells, column)) for column in zip(*rows)]
     lines = (map(pad, row, widths, right) for row in rows)
     return [f"{indent}{'  '.join(line)}".rstrip() for line in lines]
 
 
 def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> list[str]:
-    """Lines of at most ``width`` cells, broken at spaces where possible; later ones start with ``more``."""
+    """Return lines of at most ``width`` cells, broken at spaces if possible; later ones start with ``more``."""
     more = indent if more is None else more
     lines: list[str] = []
     start = indent
@@ -146,11 +146,11 @@ def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> li
 
 _NOT_FIRST = frozenset("，。、；：！？）”’》」』】…")
 _NOT_LAST = frozenset("（“‘《「『【")
-"""Marks that a line of wide characters does not begin or end with."""
+"""Punctuation that must not end a line of wide characters."""
 
 
 def _cut(head: str, tail: str) -> int:
-    """The last place where a line may be broken: at a space, or beside a wide character; 0 if there is none."""
+    """Return the last index where a line may break: at a space, or next to a wide character; 0 if there is none."""
     text = head + tail[:1]
     for at in range(len(head), 0, -1):
         before, after = text[at - 1], text[at]
@@ -163,7 +163,7 @@ def _cut(head: str, tail: str) -> int:
 
 
 def _split(text: str, width: int) -> tuple[str, str]:
-    """The longest head of at most ``width`` cells, and the rest. The head is never empty."""
+    """Return the longest non-empty head of at most ``width`` cells, and the rest."""
     if text.isascii():
         return text[: max(width, 1)], text[max(width, 1) :]
     used = 0
@@ -175,24 +175,24 @@ def _split(text: str, width: int) -> tuple[str, str]:
 
 
 def short(value: str, limit: int = 12_000) -> str:
-    """The head of a long string, and how much of it is left out."""
+    """Return the head of a long string, with the number of omitted characters."""
     return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"
 
 
 def line(value: str) -> str:
-    """A string on one line."""
+    """Return a string on one line."""
     if len(value) < 1000 and value.isascii() and value.isprintable():
-        return value  # nearly all of them, and there are many
+        return value  # fast path for nearly all strings
     return flat(short(value))
 
 
 def block(value: str, limit: int = 12_000) -> str:
-    """A string that keeps its lines."""
+    """Return a cleaned string that keeps its lines."""
     return clean(short(value, limit))
 
 
 class Strings:
-    """Strings under numbers: each stands once in the part, however often it is used."""
+    """Numbered strings: each is stored once in a page part."""
 
     def __init__(self, first: Iterable[str] = ()) -> None:
         self._numbers: dict[str, int] = {}
@@ -201,12 +201,12 @@ class Strings:
             self.number(value)
 
     def number(self, value: str) -> int:
-        """The number of a string."""
+        """Return the number of a string."""
         known = self._known.get(value)
         if known is None:
             known = self._known[value] = self._numbers.setdefault(line(value), len(self._numbers))
         return known
 
     def all(self) -> list[str]:
-        """The strings, by number."""
+        """Return the strings, by number."""
         return list(self._numbers)

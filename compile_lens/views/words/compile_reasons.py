@@ -1,6 +1,6 @@
-"""The reason for a compilation or recompile in a few words: ``scale 2.0 → 3.0``, ``size of x 8 → 4``.
+"""Reasons for compilations and recompiles in a few words: ``scale 2.0 → 3.0``, ``size of x 8 → 4``.
 
-Short forms say no more than the record holds: where it lacks one of the two values, the compiler's own sentence stands.
+If the record lacks one of the two values, the compiler's own sentence is used.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class CompileReason:
 
     Attributes:
         short: in a few words.
-        whole: the compiler's own sentences, a line each; ``""`` where it said none.
-        again: whether the same function was compiled before, and none of its variants fitted.
+        whole: the compiler's own sentences, one per line; ``""`` if there are none.
+        again: True for a recompile: the function was compiled before, and none of its variants fitted.
     """
 
     short: str
@@ -35,7 +35,7 @@ class CompileReason:
 
 
 def compile_reason(capture: Record, number: int) -> CompileReason:
-    """The reason for the compilation of that number, counted from 0; of several calls also which one."""
+    """Return the reason for the compilation of this number (from 0), with the call if there are several."""
     why, id = _why(capture, number), capture.compilations[number].id
     call = next((i for i, call in enumerate(capture.calls, 1) if id in call.compiled), 0)
     return dataclasses.replace(why, short=f"call {call}: {why.short}") if call else why
@@ -53,8 +53,7 @@ def _why(capture: Record, number: int) -> CompileReason:
 
 
 def change(reason: str, compilation: Compilation) -> str:
-    """A reason of the compiler's in short: what differs, the value before and the one that ``compilation`` is for.
-
+    """Return a compiler's reason in short: what differs, the old value, and the value that ``compilation`` is for.
     ``"1/0: tensor 'x' size mismatch at index 0. expected 8, actual 4"`` gives ``"size of x 8 → 4"``.
     """
     text = _ID.sub("", reason.strip())
@@ -81,9 +80,8 @@ def change(reason: str, compilation: Compilation) -> str:
 
 
 def recompile_remedy(compilation: Compilation) -> str:
-    """Return the key of what would have made a recompile needless: ``"mark"`` the dimension, no ``"small"`` size, a
-    symbol for a ``"number"``, one ``"kind"`` of tensor; ``""`` where that is not known, or older variants need
-    several."""
+    """Return the key of the remedy for a recompile: ``"mark"`` the dimension, no ``"small"`` size, a symbol for a
+    ``"number"``, one ``"kind"`` of tensor; ``""`` if unknown, or if several are needed."""
     remedies = {_remedy(_ID.sub("", reason.strip()), compilation) for reason in compilation.recompile_reasons}
     return remedies.pop() if len(remedies) == 1 else ""
 
@@ -94,7 +92,7 @@ def _remedy(text: str, compilation: Compilation) -> str:
         if {size["before"], size["after"]} & {"0", "1"}:
             return "small"
         marked = f"{_plain(size['name'])}.size({size['index']})" in symbols
-        # What follows a graph break may get a tensor that no caller can mark.
+        # A resume function may receive a tensor that no caller can mark.
         return "mark" if marked and not _RESUME.fullmatch(compilation.function) else ""
     if _KINDS.match(text):
         return "kind"
@@ -108,8 +106,8 @@ def _remedy(text: str, compilation: Compilation) -> str:
 
 
 def _now(left: str, compilation: Compilation) -> str:
-    """The value that a compilation is for, if its guards or the sizes that it saw name it, or that it is for any of a
-    type; ``""`` without."""
+    """Return the value that a compilation is for, by its guards or observed sizes, or the type if it takes any value of
+    it; ``""`` if unknown."""
     for guard in compilation.guards:
         for condition in guard.text.split(" and "):
             one, equals, value = _plain(condition.strip()).partition(" == ")
@@ -121,7 +119,7 @@ def _now(left: str, compilation: Compilation) -> str:
 
 
 def _any(left: str, compilation: Compilation) -> str:
-    """The type whose every value a compilation takes, if that is all that its guards ask of it; ``""`` otherwise."""
+    """Return the type if the guards only check that; ``""`` otherwise."""
     conditions = [_plain(part.strip()) for guard in compilation.guards for part in guard.text.split(" and ")]
     own = {part for part in conditions if re.search(rf"(?<![\w.'\"]){re.escape(left)}(?!\w)", part)}
     number = f"not math.isnan({left})"
@@ -136,8 +134,8 @@ def _any(left: str, compilation: Compilation) -> str:
 
 
 def _called(capture: Record, number: int) -> str:
-    """``called in line 7`` for a function that was inlined until the graph broke in it: Python calls it after that
-    break."""
+    """Return ``called in line 7`` for a function that was inlined until the graph broke in it; Python calls it after
+    the break."""
     if number == 0:
         return CALLED
     before, own = capture.compilations[number - 1], capture.compilations[number]
@@ -148,8 +146,9 @@ def _called(capture: Record, number: int) -> str:
 
 
 def _continues(capture: Record, number: int, function: str, line: int) -> str:
-    """Several breaks in one line are told apart by their calls. Torch says of what follows one only its line; it is
-    one code, so a break that another code continues is not what this one does."""
+    """Return after which break or call a resume function continues. Several breaks in one line are distinguished by
+    their calls. Torch names only the line, but each resume code continues a single break, so breaks that another code
+    continues are excluded."""
     here = _breaks(capture.compilations[:number], function, line)
     if not here:
         return "continues after a break"
@@ -160,7 +159,7 @@ def _continues(capture: Record, number: int, function: str, line: int) -> str:
     for at, one in enumerate(capture.compilations[: number + 1]):
         if one.function == capture.compilations[number].function:
             codes.setdefault(one.id.partition("/")[0], at)
-    # Each continued the one break that no code before it did, or nobody can tell.
+    # Unless each continued the one remaining break, it cannot be determined.
     if any(
         len(_breaks(capture.compilations[:at], function, line)) != i for i, at in enumerate(codes.values(), 1)
     ):
@@ -170,7 +169,7 @@ def _continues(capture: Record, number: int, function: str, line: int) -> str:
 
 
 def _breaks(compilations: Iterable[Compilation], function: str, line: int) -> list[tuple[Frame, ...]]:
-    """The stacks of the breaks in a line of a function, the first of each call in it."""
+    """Return the stacks of the breaks in a line of a function, the first for each call in the line."""
     stacks: dict[tuple[int | None, int | None], tuple[Frame, ...]] = {}
     for one in compilations:
         frames = one.ending.frames if one.ending and one.ending.kind == BREAK else ()
@@ -180,8 +179,8 @@ def _breaks(compilations: Iterable[Compilation], function: str, line: int) -> li
 
 
 def after(capture: Record, ending: Ending) -> int:
-    """The number of the compilation that goes on after a break, counted from 0; where none does, of the one that broke;
-    -1 without either."""
+    """Return the number (from 0) of the compilation that continues after a break, or else of the one that broke; -1
+    without either."""
     top = ending.frames[0] if ending.frames else None
     for number, one in enumerate(capture.compilations):
         rest = _RESUME.fullmatch(one.function)
@@ -191,7 +190,7 @@ def after(capture: Record, ending: Ending) -> int:
 
 
 def _plain(text: str) -> str:
-    """Torch's names of values as the program has them: ``L['x'].size()[0]`` gives ``x.size()[0]``."""
+    """Return torch's names of values as in the program: ``L['x'].size()[0]`` gives ``x.size()[0]``."""
     return _NAMED.sub(r"\1", text)
 
 
@@ -244,4 +243,4 @@ _TYPES = {
     "ComplexFloat": "complex64",
     "ComplexDouble": "complex128",
 }
-"""Torch's names of types in C++, and in Python."""
+"""Python names of dtypes by their C++ names."""

@@ -10,10 +10,10 @@ from itertools import pairwise
 from compile_lens.record.kernel import Kernel, LineOrigin
 
 MOST_LABELS = 5
-"""Kinds of lines that a fold names."""
+"""Maximum kinds of lines that a fold's label names."""
 
 SHORTEST = 3
-"""Lines of the shortest fold."""
+"""Minimum lines of a fold."""
 
 _IMPORT = re.compile(r"(import|from)\s")
 _ALIAS = re.compile(r"[A-Za-z_]\w* = [A-Za-z_][\w.]*(\(\))?$")
@@ -28,19 +28,19 @@ _DECORATOR = re.compile(r"@triton_heuristics\.|@triton\.")
 
 @dataclass(frozen=True)
 class Fold:
-    """First and last line, counted from 1, and what they hold."""
+    """A fold: first and last line, from 1, and a label for the contents."""
 
     first: int
     last: int
     label: str
 
     def moved(self, lines: int) -> Fold:
-        """The same fold some lines further down."""
+        """Return the same fold some lines further down."""
         return Fold(self.first + lines, self.last + lines, self.label)
 
 
 def module_folds(text: str) -> list[Fold]:
-    """Folds of a wrapper module, without those of the kernels in it."""
+    """Return the folds of a wrapper module, without those of its kernels."""
     lines = text.split("\n")
     folds = _block(lines, 0, lambda line: _is_import(line) or line.startswith("#"), "imports and aliases")
     for number, line in enumerate(lines):
@@ -54,14 +54,14 @@ def module_folds(text: str) -> list[Fold]:
 
 
 AGAIN = "the same again for the last elements"
-"""What a loop over the rest of a size is, which computes what the one before it does."""
+"""Label of a tail loop, which repeats the computation of the loop before it."""
 
 _LOOP = "loop header"
 
 
 def linked_folds(kernel: Kernel, source: str) -> list[Fold]:
-    """Folds of a kernel whose lines were followed: everything is folded that computes nothing, but the headers of
-    loops. A fold says what it holds, as the record says it. Lines count from 1."""
+    """Return the folds of a kernel with a line map: all lines that compute nothing are folded, except loop headers,
+    with labels from the record. Lines count from 1."""
     boilerplate = kernel_folds(source, kernel.language)
     if not kernel.lines:
         return boilerplate
@@ -90,7 +90,7 @@ def linked_folds(kernel: Kernel, source: str) -> list[Fold]:
 
 
 def _again(kernel: Kernel) -> set[int]:
-    """Lines of a loop that computes what the one before it does: the same operators, line for line."""
+    """Return the lines of loops that repeat the one before: the same operators, line for line."""
     blocks: list[list[LineOrigin]] = [[]]
     for mark in kernel.lines:
         if mark.origins:
@@ -105,7 +105,7 @@ def _again(kernel: Kernel) -> set[int]:
 
 
 def kernel_folds(source: str, language: str) -> list[Fold]:
-    """Boilerplate of a kernel's own source, its lines counted from 1."""
+    """Return the folds of boilerplate in a kernel's source; lines count from 1."""
     lines = source.split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
     if language == "triton":
@@ -121,7 +121,7 @@ def _is_import(line: str) -> bool:
 
 
 def _block(lines: Sequence[str], start: int, wanted: Callable[[str], bool], label: str) -> list[Fold]:
-    """The lines from ``start`` on that are wanted, with the empty ones between them."""
+    """Return the fold of the wanted lines from ``start`` on, with empty lines between them."""
     last = at = start
     while at < len(lines):
         if wanted(lines[at]):
@@ -132,14 +132,14 @@ def _block(lines: Sequence[str], start: int, wanted: Callable[[str], bool], labe
         elif lines[at].strip():
             break
         at += 1
-    # A comment that leads to the next thing belongs to that.
+    # A trailing comment belongs to the next item.
     while last > start and (not lines[last - 1].strip() or _COMMENT.match(lines[last - 1])):
         last -= 1
     return _long([Fold(start + 1, last, label)])
 
 
 def _decorators(lines: Sequence[str]) -> list[Fold]:
-    """The decorators above a Triton kernel, with their sizes, configurations and metadata."""
+    """Return the fold of the decorators above a Triton kernel, with sizes, configurations and metadata."""
     first = next((i for i, line in enumerate(lines) if _DECORATOR.match(line)), None)
     if first is None:
         return []
@@ -188,13 +188,13 @@ _KINDS = {
 _LABEL = re.compile(r"[\w.$@]+:(\s|$)")
 _PADDING = re.compile(r"(/\*[\da-f]+\*/\s*)?(NOP|s_code_end)\s*;?$")
 _COLD = re.compile(r"[\w.$]+\.cold:$")
-"""How compilers of C++ name the part of a function that they expect to run rarely."""
+"""C++ compilers' label of the rarely run part of a function."""
 
 
 def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fold]:
-    """Folds of a form of machine code, so that its first instruction comes first. Lines count from 1.
+    """Return the folds of a form of machine code, so that it starts with its first instruction. Lines count from 1.
 
-    ``kind`` is ``Form.kind``; a form that is not known has none. Lines in ``linked`` stay, whatever they hold.
+    ``kind`` is ``Form.kind``; an unknown form has no folds. Lines in ``linked`` are never folded.
     """
     patterns = _KINDS.get(kind)
     if patterns is None:
@@ -213,7 +213,7 @@ def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fo
     at = first
     while at < last:
         start = at
-        # A jump leads to a label.
+        # Keep labels, which jumps refer to.
         while what[at] not in ("", "labels"):
             at += 1
         if at - start >= SHORTEST:
@@ -227,7 +227,7 @@ def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fo
 
 
 def _what(line: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """The name of a line that holds no instruction; a blank for an empty one."""
+    """Return the kind of a line without an instruction; ``" "`` for an empty line, ``""`` for an instruction."""
     if not line:
         return " "
     if _PADDING.match(line):

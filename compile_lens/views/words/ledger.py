@@ -1,6 +1,6 @@
-"""The columns of the ledger and of a comparison, in one table: key, title, definition, and the number itself.
+"""Columns of the ledger and of a comparison, in one table: key, title, definition, and the number itself.
 
-A column added to ``COLUMNS`` stands in the ledger of every view and in the figures of a comparison.
+A column added to ``COLUMNS`` appears in the ledger of every view, or in the figures of a comparison, or both.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class LedgerColumn:
     """One column.
 
     Attributes:
-        key: its name, that of the figure of a ``Row`` where it is one.
-        title, definition: in English, the keys of the page's translations.
-        cell: its number for a row, or why there is none.
-        ledger: it stands in the ledger.
-        compared: it stands in a comparison.
+        key: its name, that of a figure of ``Row`` if it is one.
+        title, definition: English text, which is also the key of the page's translations.
+        cell: function that returns its number for a row, or why there is none.
+        ledger: True if it is in the ledger.
+        compared: True if it is in a comparison.
     """
 
     key: str
@@ -53,7 +53,7 @@ class LedgerColumn:
 
 
 def _figure(key: str, unit: str = "") -> Callable[[Scope], Cell]:
-    # The ledger gives every digit of its bytes: they are compared with each other.
+    # The ledger shows all digits of bytes, which are compared with each other.
     return lambda scope: quantity(getattr(scope.row, key), unit, key.replace("_", " "), exact=True)
 
 
@@ -111,16 +111,16 @@ COLUMNS: tuple[LedgerColumn, ...] = (
         "kinds", "kernel kinds", "languages and kinds of the kernels", _kinds, ledger=False, compared=True
     ),
 )  # fmt: skip
-"""Every column, in order."""
+"""All columns, in order."""
 
 
 def columns() -> tuple[LedgerColumn, ...]:
-    """The columns of the ledger, in order."""
+    """Return the columns of the ledger, in order."""
     return tuple(column for column in COLUMNS if column.ledger)
 
 
 def cells(capture: Record, row: Row, compilations: Sequence[Compilation]) -> tuple[Cell, ...]:
-    """The cells of one row of the ledger of some compilations, under ``columns``."""
+    """Return the cells of one row of the ledger of some compilations, for ``columns``."""
     scope = _scope(capture, row, compilations)
     return tuple(column.cell(scope) for column in columns())
 
@@ -132,7 +132,7 @@ def _scope(capture: Record, row: Row, compilations: Sequence[Compilation]) -> Sc
 
 
 def compared(capture: Record | None, phase: str) -> dict[str, Cell]:
-    """The figures of one phase of a capture by title, as a comparison shows them; ``None`` for no capture."""
+    """Return the figures of one phase of a capture by title, as in a comparison; ``capture`` may be None."""
     shown = [column for column in COLUMNS if column.compared]
     if capture is None or not any(phase in c.phases for c in capture.compilations):
         return {column.title: Absence(column.key, f"no {phase}") for column in shown}
@@ -141,13 +141,13 @@ def compared(capture: Record | None, phase: str) -> dict[str, Cell]:
 
 
 def compared_counts() -> tuple[str, ...]:
-    """Titles of the counts in the order of the compiler, which stand in one row above the code of a comparison."""
+    """Return the titles of the counts in compiler order, for the row above the code of a comparison."""
     apart = ("library_calls", "bytes", "kinds")
     return tuple(c.title for c in COLUMNS if c.compared and c.key not in apart)
 
 
 def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
-    """The meaning of the marks in the ledger, for the rows shown; ``""`` if there are none."""
+    """Return the meaning of the marks in the ledger, for the rows shown; ``""`` if there are none."""
     if not rows:
         return ""
     shown = cells or [quantity(figure) for row in rows for figure in row.figures]
@@ -161,13 +161,13 @@ def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
 
 
 def notes(ledger: Ledger) -> tuple[str, ...]:
-    """The reasons why figures of a ledger are not known, each once."""
+    """Return the reasons why figures of a ledger are unknown, without duplicates."""
     every = (_note(row, note) for row in ledger.rows[:-1] for note in row.notes)
     return tuple(dict.fromkeys(filter(None, every)))
 
 
 def _note(row: Row, note: str) -> str:
-    """A note of a row without the bytes before, where those of eager PyTorch are known; ``""`` if it has no other."""
+    """Return a row's note without the bytes before, if those of eager PyTorch are known; ``""`` if nothing is left."""
     columns, colon, reason = note.removeprefix(f"{row.name} ").partition(": ")
     if row.moved_before is None or "bytes before" not in columns:
         return note
@@ -178,7 +178,7 @@ def _note(row: Row, note: str) -> str:
 def ledger_table(
     capture: Record, ledger: Ledger, compilations: Sequence[Compilation], graphs: int = 0, room: str = ANY
 ) -> Table:
-    """A row for each phase and a total. ``graphs``: rows for so many compilations below them."""
+    """Return the ledger table: a row for each phase, a total, and rows for the first ``graphs`` compilations."""
     rows = [TableRow((row.name, *cells(capture, row, compilations))) for row in ledger.rows]
     basis = basis_note(ledger.rows, [cell for row in rows for cell in row.cells[1:]])
     if len(ledger.graphs) > 1:

@@ -1,4 +1,4 @@
-"""A watched program in words: how it went, what made it slower, and what to try."""
+"""Words for a watched program: its outcome, what slowed it down, and what to try."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from .remedies import place as place
 from .remedies import to_try as to_try
 
 NO_OPERATION = "Dynamo met no tensor operation, and does not look at these functions again"
-"""Torch leaves to Python, for good, what it found nothing in: a later call may well compute."""
+"""Torch permanently skips a function without tensor operations, although a later call may have some."""
 
 
 _FOR_GOOD = "with nothing to compile in a call, and eager in each after it"
 
 
 def state(program: ProgramRecord) -> str:
-    """``compiled``, ``partial`` or ``nothing``, as of a capture."""
+    """Return ``compiled``, ``partial`` or ``nothing``, as for a capture."""
     if program.log == PROFILER and program.profile is not None:
         return "partial" if program.profile.graphs or program.profile.regions else "nothing"
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
@@ -68,12 +68,12 @@ def state(program: ProgramRecord) -> str:
 
 
 def eager_parts_unknown(program: ProgramRecord) -> str:
-    """Why it is not known, or only in part, what ran eagerly; ``""`` where all of it was seen."""
+    """Return why eagerly run parts are not fully known; ``""`` if all were observed."""
     return program.lacks(claims.EVALUATIONS, claims.BREAKS, claims.SKIP_REASONS)
 
 
 def verdict(program: ProgramRecord) -> str:
-    """The result for a program in one sentence without a full stop."""
+    """Return the result for a program in one sentence without a full stop."""
     if program.log == PROFILER and program.profile is not None:
         return measured(program.profile)
     apart = "; ".join(filter(None, (_ahead(program), _vllm(program))))
@@ -83,7 +83,7 @@ def verdict(program: ProgramRecord) -> str:
 
 
 def measured(profile: Profile) -> str:
-    """What a trace holds, in a sentence without a full stop."""
+    """Return the contents of a trace in a sentence without a full stop."""
     calls = sum(graph.calls for graph in profile.graphs)
     graphs = f"{plural(len(profile.graphs), 'compiled graph')} ran in {plural(calls, 'call')}"
     parts = [graphs if profile.graphs else "no run of a compiled graph"]
@@ -102,7 +102,7 @@ def measured(profile: Profile) -> str:
 
 
 def _vllm(program: ProgramRecord) -> str:
-    """What vLLM compiled of models; ``""`` where it did not take part."""
+    """Return what vLLM compiled of models, in words; ``""`` if it was not used."""
     pieces = [piece for model in program.vllm for piece in model.pieces]
     passes = sum(len(model.passes) for model in program.vllm)
     if not pieces and passes:
@@ -116,7 +116,7 @@ def _vllm(program: ProgramRecord) -> str:
 
 
 def _ahead(program: ProgramRecord) -> str:
-    """What was compiled or exported without a call."""
+    """Return what was compiled or exported ahead of time, in words."""
     exported = sum(one.kind == EXPORT for one in program.ahead)
     compiled = [one for one in program.ahead if one.kind != EXPORT]
     parts = [plural(exported, "exported program")] if exported else []
@@ -158,7 +158,7 @@ def _verdict(program: ProgramRecord) -> str:
 
 
 def in_source(program: ProgramRecord, places: int) -> str:
-    """The number of places of graph breaks in the source; a lower bound where columns are not known."""
+    """Return the number of places of graph breaks in the source, in words; a lower bound if columns are unknown."""
     least = sites_are_lower_bound(program) or program.lacks(claims.BREAKS)
     return f"{'at least ' if least else ''}{plural(places, 'place')}"
 
@@ -180,7 +180,7 @@ def _left(program: ProgramRecord, own: Counts) -> list[str]:
 
 
 def outcome(evaluation: FrameEvaluation) -> str:
-    """The outcome of a frame evaluation in a few words."""
+    """Return the outcome of a frame evaluation in a few words."""
     if is_partly_compiled(evaluation):
         return "compiled in part"
     return evaluation.outcome

@@ -1,5 +1,5 @@
-"""Sentences that more than one view says, and tables of strings by language, in which a missing one fails with a
-sentence. The live page gets them with its data, so that each stands here alone."""
+"""Sentences shared by several views, and tables of strings by language, with a clear error for a missing one. The live
+page receives them with its data, so that each is defined only here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 def in_language(strings: Mapping[str, _T], language: str, what: str) -> _T:
-    """The string of a language. Raises ``LookupError`` with a sentence if ``what`` has none in it."""
+    """Return the string of a language. Raises ``LookupError`` if ``what`` has none in it."""
     if language not in strings:
         others = ", ".join(map(repr, strings)) or "no language"
         raise LookupError(f"the {what} is not written in {language!r}: add it beside that in {others}")
@@ -33,7 +33,7 @@ def in_language(strings: Mapping[str, _T], language: str, what: str) -> _T:
 
 
 def entry(table: Mapping[str, _T], key: str, language: str, what: str) -> _T:
-    """The entry of the table of one language. Raises ``LookupError`` with a sentence if it has none."""
+    """Return the entry of a language's table. Raises ``LookupError`` if it has none."""
     if key not in table:
         raise LookupError(
             f"the {what} {key!r} is not written in {language!r}: add it to the table of that language"
@@ -94,7 +94,7 @@ PAGE: dict[str, dict[str, str | dict[str, str]]] = {
         "verbs": VERBS,
     }
 }
-"""The strings of the live page that are the same for every capture, by language and by the page's name for them."""
+"""Strings of the live page that are the same for every capture, by language and by the page's key."""
 
 
 SHORT_TEXT: dict[str, dict[str, str]] = {
@@ -109,11 +109,11 @@ SHORT_TEXT: dict[str, dict[str, str]] = {
         "more at": "……还有 {count:,} 项：{where}",
     },
 }
-"""The words between those of a Summary, by language and by what they are for."""
+"""Connecting words of a Summary's text, by language and purpose."""
 
 
 def no_source(capture: Record) -> str:
-    """The reason why there is no source text; ``""`` where there is one, or nothing was compiled."""
+    """Return why there is no source text; ``""`` if there is one, or nothing was compiled."""
     if capture.sources or not capture.compilations:
         return ""
     file = flat(capture.compilations[0].file)
@@ -128,7 +128,7 @@ def no_source(capture: Record) -> str:
 
 
 def below(capture: Record) -> str:
-    """The sentence below the outcome of a call that failed or compiled nothing; ``""`` otherwise."""
+    """Return the sentence below the outcome of a call that failed or compiled nothing; ``""`` otherwise."""
     if capture.failure is not None:
         return "Every stage before the failure is below." if capture.compilations else ""
     if outcome.state(capture) == "nothing":
@@ -137,42 +137,43 @@ def below(capture: Record) -> str:
 
 
 def ran_by(modules: Sequence[str]) -> tuple[str, str]:
-    """The number of modules that ran a method, in short and in words: ``("×3", "run by 3 modules: a, b, c")``; ``("",
-    "")`` where that is not known of several."""
+    """Return the number of modules that ran a method, in short and in words: ``("×3", "run by 3 modules: a, b, c")``;
+    ``("", "")`` if there are none."""
     if not modules:
         return "", ""
     return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {first_names(modules)}"
 
 
 def symbol(dim: DynamicDim) -> str:
-    """A size or number that was compiled as a symbol, and which one was seen: ``L['x'].size(0) = s0 (seen: 3)``."""
+    """Return a size or number that was compiled as a symbol, with the observed value: ``L['x'].size(0) = s0 (seen:
+    3)``."""
     seen = f" (seen: {dim.observed})" if dim.observed else ""
     return f"{dim.source} = {dim.symbol}{seen}"
 
 
 def guards(compilation: Compilation) -> str:
-    """The number of guards, and their purpose."""
+    """Return the number of guards, and their purpose."""
     return f"{quantities.plural(len(compilation.guards), 'condition')} under which this code is used again"
 
 
 def all_notes(notes: Iterable[str], unknown: Iterable[str]) -> tuple[str, ...]:
-    """The notes of a record, and a note for each of its fields that this version does not know."""
+    """Return the notes of a record, and a note for each of its fields that this version does not know."""
     return (*notes, *(f"fields of the record that this version does not know: {field}" for field in unknown))
 
 
 def same_as(title: str) -> str:
-    """The sentence for a stage with the operations of the one before it."""
+    """Return the sentence for a stage with the operations of the one before it."""
     return f"the same operations as in {title}"
 
 
 def moved(kernel: Kernel) -> str:
-    """The bytes that a kernel reads and writes."""
+    """Return the bytes that a kernel reads and writes, in words."""
     size = labels.traffic(kernel)
     return f"{size} read and written, modelled" if size else "bytes unknown"
 
 
 def sourceless(kernel: Kernel) -> str:
-    """The reason why no source of a kernel is shown; ``""`` where there is one."""
+    """Return why no source of a kernel is shown; ``""`` if there is one."""
     if kernel.source.strip():
         return ""
     if kernel.language == "extern":
@@ -181,5 +182,5 @@ def sourceless(kernel: Kernel) -> str:
 
 
 def touching(pair: UnfusedPair) -> str:
-    """The relation of two separate groups through common data."""
+    """Return how two separate groups share data."""
     return "the second reads what the first writes" if pair.follows else "both read the same"

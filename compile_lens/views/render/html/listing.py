@@ -1,5 +1,5 @@
-"""A listing: line numbers, the origin of each line, and the coloured text, side by side; and machine code, whose last
-form is one if there is room."""
+"""Listings: line numbers, the origin of each line, and coloured text, side by side; and machine code, whose last form
+is a listing if there is room."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .tables import figures_table
 
 _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
-    "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
+    "overflow:visible"  # the whole listing scrolls, not a column; overrides a host
 )
 _PAPER = 92
-"""Characters of 9 pt for which paper has room, columns beside a text among them."""
+"""Characters of 9 pt per printed line, including side columns."""
 
 _PAPER_SMALL = 112
-"""And of 7.5 pt: as much as the word beside a line is worth."""
+"""Characters of 7.5 pt per printed line, the smallest size used to fit side columns."""
 
 _SIDE = 34
-"""Characters of the column that names the origins of a line."""
+"""Width of the column of origins, in characters."""
 
 
 def source_head(source: Source, modules: tuple[str, ...] = ()) -> str:
-    """The head of a listing: the function's name, how many modules ran it, file and line; the folder is in the
+    """Return the head of a listing: function name, number of modules that ran it, file and line; the folder is in the
     tooltip."""
     place = f"{source.file}:{source.first_line}"
     where = tag(
@@ -64,12 +64,11 @@ def listing(
     numbered: bool = True,
     inks: Mapping[int, str] | None = None,
 ) -> str:
-    """HTML of a text. ``first`` is the number of its first line, ``origins`` a word for lines counted from 1.
+    """Return the HTML of a text. ``first`` is the number of its first line; ``origins`` maps line indices (from 1) to
+    words; ``inks`` are the colours of those words, if they differ.
 
-    ``inks`` are colours of those words, where they have several.
-
-    Numbers stand in a column of their own, so that the text can be copied without them. What does not fit
-    the page's budget is left out, and a note says how much.
+    Numbers are in a separate column, so that the text can be copied without them. Text beyond the page's budget is
+    omitted, with a note.
     """
     if not source.strip():
         return note("no text")
@@ -108,8 +107,7 @@ def listing(
         f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
         "font:12px Menlo,monospace;line-height:1.55"
     )
-    # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
-    # other columns would no longer fit.
+    # Focusable, since it scrolls. In print long lines wrap, and the side columns would no longer match.
     taken = max(map(len, shown.split("\n"))) + sum(beside)
     name = "listing" + ("" if taken <= _PAPER else " cl-wide" if taken <= _PAPER_SMALL else " cl-long")
     page = tag("div", "".join(columns), frame, name, 'tabindex="0"')
@@ -121,9 +119,10 @@ def listing(
 
 
 def kernel_origins(kernel: Kernel, again: Collection[str] = (), whose: Whose = ()) -> dict[int, str]:
-    """For each line of a kernel the operators it came from, as ``← sin``; empty without a line map.
+    """Return the operators that each line of a kernel came from, as ``← sin``; empty without a line map.
 
-    Those that are computed ``again`` in other kernels say so, and ``whose`` derivative it is for in a backward.
+    Operators in ``again``, which other kernels also compute, are marked; ``whose`` gives the forward operators of
+    gradients.
     """
     return {
         line.line: "← "
@@ -162,15 +161,15 @@ def _trim(source: str, budget: Budget) -> tuple[str, str]:
 
 
 _BOLD = INKS.index("#b3202c") + 1
-"""The ink of keywords, which HTML sets in bold: they are many, and a tag is a fifth of a span with a style."""
+"""Colour index of keywords, shown in bold: they are frequent, and the tag is five times shorter than a styled span."""
 
 
 _COMMON = INKS.index("#0550ae") + 1
-"""The ink of numbers and types, which HTML leaves plain: half of all the spans of generated code."""
+"""Colour index of numbers and types, shown plain: they would be half of all spans of generated code."""
 
 
 def coloured(source: str, language: str, limit: int) -> tuple[list[str], int]:
-    """HTML of each line, and how many lines are coloured.
+    """Return the HTML of each line, and the number of coloured lines.
 
     Lines past ``limit`` characters, and all lines in a language without a lexer, are escaped plain text.
     """
@@ -190,31 +189,31 @@ def coloured(source: str, language: str, limit: int) -> tuple[list[str], int]:
         return rest, 0
     if start == len(source):
         return [*lines, "".join(line)], len(lines) + 1
-    return [*lines, *rest], len(lines)  # the coloured head ends in a newline, after which the rest goes on
+    return [*lines, *rest], len(lines)  # the coloured head ends in a newline
 
 
 def _escaped(source: str) -> str:
-    """Source as the text of an element: in one, quotes are plain."""
+    """Return source escaped as element text, where quotes need no escaping."""
     return html.escape(source, quote=False)
 
 
 def _span(piece: str, ink: int) -> str:
     if not ink or ink == _COMMON or not piece or piece.isspace():
         return _escaped(piece)
-    # Space at the start of a line needs no ink: the line's indentation stays outside.
+    # Leading spaces need no colour.
     inner = piece.lstrip()
     start, end = ("<b>", "</b>") if ink == _BOLD else (f'<span style="color:{INKS[ink - 1]}">', "</span>")
     return f"{piece[: len(piece) - len(inner)]}{start}{_escaped(inner)}{end}"
 
 
 ROOM = 60_000
-"""Characters of the last forms of all kernels up to which the page holds them."""
+"""Maximum total characters of the kernels' last forms on a page."""
 
 FONT = "font-size:13px"
 
 
 class MachineCode:
-    """HTML of the machine code of kernels. The forms are there if those of all kernels fit."""
+    """HTML of the machine code of kernels, with their last forms if those of all kernels fit."""
 
     def __init__(self, capture: Record, budget: Budget) -> None:
         self._budget = budget
@@ -222,7 +221,7 @@ class MachineCode:
         self._roomy = sum(len(form.text) for form in last if form is not None) <= ROOM
 
     def of(self, kernel: Kernel) -> str:
-        """The part below a kernel's source; ``""`` where nothing is known."""
+        """Return the part below a kernel's source; ``""`` if nothing is known."""
         shown = [pair for pair in zip(machine.HEAD, machine.figures(kernel), strict=True) if pair[1]]
         parts = [figures_table([name for name, _ in shown], [[value for _, value in shown]])] if shown else []
         remark = machine.configurations(kernel)
@@ -242,7 +241,7 @@ class MachineCode:
         if not self._roomy:
             return note(f"left out to keep the page small: {names}")
         linked: dict[int, str] = {}
-        first = kernel.first_line or 1  # as the source above is numbered
+        first = kernel.first_line or 1  # numbered as the source above
         for line, of in form.links:
             number = first + of - 1
             linked[line] = f"{linked[line]}, {number}" if line in linked else f"← line {number}"
@@ -250,7 +249,7 @@ class MachineCode:
         return fold(title, self._lines(form, linked) + note(f"in Python: {names}"), "form", level=1)
 
     def _lines(self, form: Form, linked: dict[int, str]) -> str:
-        """Its instructions; what is before the first and behind the last of them is folded."""
+        """Return the instructions; text before the first and after the last one is folded."""
         lines = form.text.removesuffix("\n").split("\n")
         folds = machine_folds(form.kind, form.text, linked)
         before = folds[0].last if folds and folds[0].first == 1 else 0

@@ -1,9 +1,9 @@
 """Building blocks of the HTML: escaping, elements with inline styles, colours, and the size budget.
 
-Everything is styled inline with properties that JupyterLab's sanitizer keeps, so the page looks the same in
-an untrusted notebook. A media query cannot stand inline; the page therefore brings its own light ground and
-dark text, set on every element that a host might recolour. Where its host or its reader is dark, the rules of
-``dark_style`` find each colour in those inline styles and put a dark one in its place.
+Everything is styled inline with properties that JupyterLab's sanitizer keeps, so that the page looks the same in an
+untrusted notebook. Media queries cannot be inline, so the page sets its own light background and dark text on every
+element that a host might recolour. In a dark host or for a reader who prefers dark, the rules of ``dark_style`` replace
+each colour in those inline styles.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from ...words.characters import clean, flat, short
 from ...words.palette import INK
 
 HIGHLIGHT_BLOCK = 16_000
-"""Characters of one listing that are coloured; the rest is shown plain. Colouring is the slow part."""
+"""Maximum coloured characters of one listing; the rest is plain, since colouring is slow."""
 
 HIGHLIGHT_TOTAL = 100_000
-"""Characters coloured on one page."""
+"""Maximum coloured characters on a page."""
 
 TEXT_BLOCK = 40_000
-"""Characters of one listing that are shown at all."""
+"""Maximum characters shown of one listing."""
 
 TEXT_TOTAL = 500_000
-"""Characters shown in the listings of one page."""
+"""Maximum characters shown in all listings of a page."""
 
 PICTURE_ONE = 400_000
-"""Bytes of SVG of one graph; a larger one is left out, and said so."""
+"""Maximum bytes of SVG of one graph; a note replaces a larger one."""
 
 PICTURE_TOTAL = 1_000_000
-"""Bytes of SVG on one page."""
+"""Maximum bytes of SVG on a page."""
 
 DRAWN_BOXES = 120
-"""Boxes of one drawing; a larger graph is drawn with its modules collapsed."""
+"""Maximum boxes of one drawing; a larger graph is drawn with its modules collapsed."""
 
 DRAWN_ALL = 500
-"""Boxes and lines of all drawings of one page: placing them takes the time. Telling stages come first. It is counted,
-not timed, so that a page is the same on every machine."""
+"""Maximum boxes and lines of all drawings of a page, since placing them takes time; the main stages come first. A
+count, not a time limit, keeps pages equal on all machines."""
 
 KERNELS = 400
-"""Kernels of one module that get a block of their own."""
+"""Maximum kernels of one module that are shown."""
 
 WHOLE = "capture.save('capture.json') keeps everything"
 
@@ -61,14 +61,14 @@ STATE_COLOURS = {
     "nothing": ("#6b4500", "#fff6df", "#e0b84f"),
     "failed": ("#8f1d14", "#fff0ee", "#e39a93"),
 }
-"""Ink, ground and edge of the outcome, each ink at least 7:1 on its ground."""
+"""Text, background and border colour of each outcome; the text has a contrast of at least 7:1."""
 
 SANS = "font-family:system-ui,sans-serif"
 MONO = "font-family:monospace"
 
 
 def frame(widest: int) -> str:
-    """The style of the outside of what stands in a cell, and of a page up to so many pixels wide."""
+    """Return the style of the outer element in a cell or on a page, with a maximum width in pixels."""
     return (
         f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
         f"border-radius:10px;padding:18px 22px;max-width:{widest}px;box-sizing:border-box;text-align:left;"
@@ -77,12 +77,12 @@ def frame(widest: int) -> str:
 
 
 def text(value: str) -> str:
-    """A string of the user's as HTML on one line: invisible characters written out, markup escaped."""
+    """Return a user string as HTML on one line: invisible characters written out, markup escaped."""
     return html.escape(flat(value), quote=True)
 
 
 def linked(value: str) -> str:
-    """A string of the user's as HTML on one line, its addresses of the web as links; nothing else of it is one."""
+    """Return a user string as HTML on one line, with web addresses as links."""
     parts = _ADDRESS.split(flat(value))
     shown = [html.escape(part, quote=True) for part in parts]
     look = f"color:{PHASE_COLOURS['forward']}"
@@ -98,12 +98,12 @@ _ADDRESS = re.compile(r"""(https?://[^\s"'`<>()\[\]{}]*[\w/])""")
 
 
 def block(value: str) -> str:
-    """A string of the user's as HTML that keeps its lines."""
+    """Return a user string as HTML that keeps its lines."""
     return html.escape(clean(value), quote=True)
 
 
 def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = "") -> str:
-    """An element around HTML. ``cls`` is a class of ours, ``extra`` further attributes as HTML."""
+    """Return an element around HTML. ``cls`` is one of our classes, ``extra`` further attributes as HTML."""
     attributes = f' class="cl-{cls}"' if cls else ""
     attributes += f' style="{style}"' if style else ""
     attributes += f" {extra}" if extra else ""
@@ -115,14 +115,14 @@ def div(content: str, style: str = "", cls: str = "") -> str:
 
 
 def scrolled(content: str, style: str = "", cls: str = "") -> str:
-    """A place in which scrolls what is wider than it: the keyboard has to come to it."""
+    """Return a container that scrolls wide content; it is focusable for keyboard users."""
     return tag(
         "div", content, f"overflow-x:auto;{style}" if style else "overflow-x:auto", cls, 'tabindex="0"'
     )
 
 
 def table_row(cells: str, ground: str, style: str = "") -> str:
-    """A row of a table, with a ground of its own: JupyterLab stripes rows and paints them on hover."""
+    """Return a table row with its own background, since JupyterLab stripes and highlights rows."""
     return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}{style}")
 
 
@@ -131,7 +131,7 @@ def span(content: str, style: str = "", cls: str = "") -> str:
 
 
 def mono(value: str, style: str = "") -> str:
-    """A string of the user's in fixed pitch, on one line; a very long one is cut, and says so."""
+    """Return a user string in monospace on one line, visibly cut if very long."""
     return span(text(short(value, 2_000)), f"{MONO};{style}")
 
 
@@ -140,14 +140,14 @@ def faint(content: str, style: str = "") -> str:
 
 
 def heading(title: str, detail: str = "", cls: str = "heading") -> str:
-    """A section's title with a few faint words after it; both are HTML."""
+    """Return a section's title with a few faint words after it; both are HTML."""
     shown = span(title, "font-size:15px;font-weight:600")
     shown += faint(detail, "margin-left:10px") if detail else ""
     return div(shown, "margin:22px 0 8px", cls)
 
 
 def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
-    """A section that opens and closes without a script."""
+    """Return a section that folds without a script."""
     ground = f";background:{SUNK}" if level == 0 else ""
     head = tag("summary", summary, f"padding:7px 12px{ground}")
     body = div(content, "padding:10px")
@@ -156,14 +156,14 @@ def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 
 
 
 def note(content: str) -> str:
-    """A line that says what is not shown, or why."""
+    """Return a line on what is not shown, or why."""
     return div(content, f"margin:6px 0;color:{FAINT}", "note")
 
 
 def picture(svg: str, alt: str, shrink: bool = True) -> str:
-    """An SVG document as an image: the one form that an untrusted notebook keeps.
+    """Return an SVG document as an image, the only form that an untrusted notebook keeps.
 
-    ``shrink`` makes it as narrow as its place; else it keeps its size, and its place has to scroll.
+    ``shrink`` fits it to its container; otherwise it keeps its size, and the container must scroll.
     """
     data = in_address(svg)
     style = f"max-width:{'100%' if shrink else 'none'};height:auto;display:block;margin:0"
@@ -171,21 +171,18 @@ def picture(svg: str, alt: str, shrink: bool = True) -> str:
 
 
 def in_address(svg: str) -> str:
-    """An SVG document in an address: percent signs for the few characters that an attribute or a URL would misread.
-
-    That is a third shorter than base64.
-    """
+    """Return an SVG document for a ``data:`` URL, percent-encoded only where needed: a third shorter than base64."""
     return quote(svg.replace("\n", ""), safe=_PLAIN, errors="backslashreplace")
 
 
 _PLAIN = ' !"$()*+,-./:;=>?@[]^_`{|}~'
-"""Characters that may stand in a ``data:`` URL within single quotes as they are. ``<`` may, but some hosts take an
-attribute away that seems to end an element."""
+"""Characters that need no encoding in a ``data:`` URL in single quotes. ``<`` would be allowed, but some hosts drop an
+attribute that seems to end an element."""
 
 
 @dataclass
 class Budget:
-    """The room left on a page, so that a report of a large model stays small and quick to write."""
+    """Remaining budget of a page, which keeps the report of a large model small and quick to write."""
 
     highlight: int = HIGHLIGHT_TOTAL
     text: int = TEXT_TOTAL
@@ -193,13 +190,13 @@ class Budget:
     drawn: int = DRAWN_ALL
 
     def colour(self, wanted: int) -> int:
-        """The number of characters of the next listing that may be coloured."""
+        """Return the number of characters of the next listing that may be coloured."""
         granted = min(wanted, HIGHLIGHT_BLOCK, self.highlight)
         self.highlight -= granted
         return granted
 
     def show(self, wanted: int) -> int:
-        """The number of characters of the next listing that may be shown."""
+        """Return the number of characters of the next listing that may be shown."""
         granted = min(wanted, TEXT_BLOCK, self.text)
         self.text -= granted
         return granted
@@ -216,12 +213,12 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-"""It forbids outside requests."""
+"""Content-Security-Policy of pages, which forbids outside requests."""
 
 
 def around(fragment: str, title: str, generator: str, widest: int = 1280, language: str = "en") -> str:
-    """HTML of a page around a fragment of HTML; ``title`` and ``generator`` are HTML too, ``language`` is that of the
-    page."""
+    """Return a page around a fragment of HTML; ``title`` and ``generator`` are HTML too, ``language`` is the page's
+    language."""
     return (
         "<!doctype html>\n"
         f'<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
@@ -233,20 +230,20 @@ def around(fragment: str, title: str, generator: str, widest: int = 1280, langua
 
 
 def sheet(widest: int = 1280) -> str:
-    """Its text, for a page that grows up to so many pixels of CSS."""
+    """Return the style sheet of a page with a maximum width in CSS pixels."""
     files = importlib.resources.files(__package__)
     rules = files.joinpath("lens.css").read_text(encoding="utf-8")
     return f"{rules}main {{ max-width: {widest}px; }}\n"
 
 
 class Drawn(Protocol):
-    """An object with a drawing for a cell."""
+    """An object with an SVG drawing for a notebook cell."""
 
     def _repr_svg_(self) -> str: ...
 
 
 def cell_image(drawn: Drawn) -> str:
-    """An ``<img>`` of a drawing; what stands in its place is the label that the drawing has itself."""
+    """Return an ``<img>`` of a drawing, with the drawing's label as alternative text."""
     svg = drawn._repr_svg_()
     return picture(svg, ElementTree.fromstring(svg).get("aria-label", ""))
 
@@ -258,7 +255,7 @@ GROUNDS = {
     STATE_COLOURS["nothing"][1]: "#2e2510",
     STATE_COLOURS["failed"][1]: "#331816",
 }
-"""Light and dark grounds."""
+"""Dark background for each light one."""
 
 EDGES = {
     EDGE: "#3b434d",
@@ -289,22 +286,22 @@ TEXTS = {
     "#8a5a00": "#ffd47a",
     MISSING_INK: "#ffd47a",
 }
-"""Light and dark inks: every one that a page or a listing in it uses."""
+"""Dark-theme text colour for each light one that a page or its listings use."""
 
 _READER = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) "
 _HOSTS = (
     ':is(body:is([data-jp-theme-light="false"], [data-vscode-theme-kind="vscode-dark"]), html[theme="dark"]) '
 )
-"""Conditions for dark colours: the reader's own wish where no host says otherwise; JupyterLab, VS Code, Colab."""
+"""Selectors of dark hosts: JupyterLab, VS Code, Colab."""
 
 
 def dark_style(root: str) -> str:
-    """The rules for what is inside of ``root``, a selector, as a ``<style>``. Paper stays white."""
+    """Return the dark rules for the contents of ``root``, a selector, as a ``<style>``. Print stays white."""
     return f'<style media="screen">\n{dark_where_preferred(root)}{_rules(_HOSTS + root)}</style>\n'
 
 
 def dark_where_preferred(root: str) -> str:
-    """The rules for what is inside of ``root`` on a page of its own: dark where its reader prefers that."""
+    """Return the dark rules for the contents of ``root`` on a complete page, used if the reader prefers dark."""
     return f"@media screen and (prefers-color-scheme: dark) {{\n{_rules(_READER + root)}}}\n"
 
 

@@ -35,7 +35,7 @@ _FIGURES = ";text-align:right"
 
 
 def ledger_table(table: Table) -> str:
-    """HTML of a ledger: a row for each phase and their total, and what was measured and what modelled."""
+    """Return the HTML of a ledger: a row for each phase and the total, and what was measured or modelled."""
     if not table.rows:
         return ""
     head = tag("td", "")
@@ -45,7 +45,7 @@ def ledger_table(table: Table) -> str:
     rows = [table_row(head, SUNK, f"{_FIGURES};vertical-align:top")]
     rows += [_row(table, row) for row in table.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    # Room that the cells of all rows have is the table's to say: written on each, it is a kilobyte.
+    # Padding is an attribute of the table; on each cell it would take a kilobyte.
     shown = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table", 'cellpadding="8"'))
     basis, *reasons = table.notes
     below = div(text(basis), f"font-size:12px;color:{FAINT};margin:6px 0", "basis")
@@ -59,13 +59,13 @@ def ledger_table(table: Table) -> str:
 
 
 def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """HTML of plain rows under a head; every string is escaped. ``""`` without rows."""
+    """Return the HTML of plain rows below a header; strings are escaped. ``""`` without rows."""
     if not rows:
         return ""
     look = "text-align:left"
 
     def line(cells: Sequence[str], name: str, ground: str) -> str:
-        # A head without words is no head: a screen reader would announce an empty one.
+        # An empty header is a plain cell, since a screen reader would announce it.
         return table_row(
             "".join(tag(name if cell else "td", text(short(cell, 1000)), look) for cell in cells), ground
         )
@@ -90,11 +90,11 @@ def _row(table: Table, row: Row) -> str:
 
 
 STRONG = ("eager ops", "launches")
-"""Columns in bold: what there was to do, and what is left."""
+"""Columns in bold."""
 
 
 def savings(changes: Sequence[Saving]) -> str:
-    """The result in large figures: each before and after."""
+    """Return the savings in large figures, each before and after."""
     tiles = []
     for what, before, after, large in changes:
         colour = PHASE_COLOURS["inference"] if large else INK
@@ -118,7 +118,7 @@ def savings(changes: Sequence[Saving]) -> str:
 
 
 def guards_list(guards: Sequence[Guard]) -> str:
-    """HTML of guards: kind, source and text, one to a line."""
+    """Return the HTML of guards: kind, source and text, one per line."""
     across = max((len(flat(g.kind)) for g in guards[:_GUARDS]), default=0)
     lines = [f"{text(g.kind.ljust(across))}  {text(g.text)}" for g in guards[:_GUARDS]]
     look = (
@@ -130,7 +130,7 @@ def guards_list(guards: Sequence[Guard]) -> str:
 
 
 def flow_of(flow: Flow) -> str:
-    """HTML of the stages of one compilation: each phase in a line, then a table."""
+    """Return the HTML of the stages of one compilation: a line for each phase, then a table."""
     if not flow.lanes:
         return div(sentences.NO_STAGE, f"color:{FAINT};font-size:13px", "flow")
     lines = []
@@ -142,7 +142,7 @@ def flow_of(flow: Flow) -> str:
 
 
 def _table(lanes: Sequence[Lane]) -> str:
-    """The stages in order; those of one phase stand in its column, the others in all."""
+    """Return the table of the stages in order; those of a phase are in its column, shared ones span all."""
     shared = [step for lane in lanes if not lane.phase for step in lane.steps]
     phases = [lane for lane in lanes if lane.phase]
     across = max(len(phases), 1)
