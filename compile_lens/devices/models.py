@@ -1,10 +1,10 @@
-"""The device models that come with the package (``devices/*.json``), and those that users bring.
+"""Device models: those included in the package (``devices/*.json``) and those of users.
 
 Speeds are peaks, which real code does not reach: bandwidth of the device's memory, and operations per second by
-type, without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since
-PyTorch does not use TF32 unless it is told to, and so is ``float64``; 16-bit types are those of matrix products on
-tensor cores: all other arithmetic on 16-bit numbers is done in ``float32`` by the code that is generated. CPUs
-have no speeds here: what one reaches depends on its memory, its clock and its company, so it has to be measured.
+type, without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since PyTorch
+does not use TF32 by default, and so is ``float64``. Rates of 16-bit types are for matrix products on tensor cores:
+generated code does all other arithmetic on 16-bit numbers in ``float32``. CPUs have no speeds here: the speed of a CPU
+depends on its memory, its clock and other programs, so it must be measured.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from ..record.device import DeviceModel, DeviceProperty
 
 FOLDER = Path(__file__).parent
 DEFAULTS = {"cuda": "h100", "mps": "m2"}
-"""The model that a device type alone stands for."""
+"""The default model of a device type."""
 
 USUAL = {"sm_80": "a100", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100"}
-"""The model that an architecture alone stands for, where there are several of it."""
+"""The default model of an architecture that several models have."""
 
 VECTOR = ("float32", "float64")
-"""Types whose rate is that outside of tensor cores."""
+"""Types whose rate is for arithmetic outside of tensor cores."""
 
 CPUS = ("avx2", "avx512", "neon", "sve256")
-"""Vector instructions that Inductor writes C++ for."""
+"""Vector instruction sets for which Inductor generates C++."""
 
 _FIELDS = frozenset("name title device arch torch_names properties bandwidth flops source flops_note".split())
 
 
 @functools.cache
 def models() -> tuple[DeviceModel, ...]:
-    """The models that come with the package, by name."""
+    """Return the models included in the package, sorted by name."""
     return tuple(read(path) for path in sorted(FOLDER.glob("*.json"), key=lambda p: p.stem))
 
 
 def find(device: str) -> DeviceModel | None:
-    """The model of a device, by its name, its title or as PyTorch calls it; ``None`` if there is none."""
+    """Return the model with this name, title or PyTorch name; ``None`` if there is none."""
     return next((m for m in models() if device in (m.name, m.title, *m.torch_names)), None)
 
 
 def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
-    """The peaks of a device for a type, or ``None`` and the reason."""
+    """Return the peaks of a device for a type, or ``None`` and the reason."""
     model = find(device)
     if model is None:
         return (
@@ -58,7 +58,7 @@ def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]
 
 
 def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
-    """The peaks of a model for a type, or ``None`` and the reason."""
+    """Return the peaks of a model for a type, or ``None`` and the reason."""
     rates = dict(model.flops)
     if dtype not in rates or not model.bandwidth:
         return None, model.flops_note or f"{model.title} has no published rate for {dtype} here"
@@ -67,7 +67,7 @@ def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | 
 
 
 def resolve(target: str | DeviceModel | Path) -> DeviceModel:
-    """The device model that a target stands for.
+    """Return the device model of a target.
 
     Args:
         target: a name (``"h100"``), a type (``"cuda"``, ``"mps"``), a type with an architecture or a chip
@@ -100,7 +100,7 @@ def resolve(target: str | DeviceModel | Path) -> DeviceModel:
 
 
 def read(path: Path) -> DeviceModel:
-    """A device model from its file. Raises ``UsageError``, with the place, if it is none."""
+    """Read a device model from its file. Raises ``UsageError``, with the position, if the file is not a valid model."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -162,7 +162,7 @@ REQUIRED = {
     ),
     "mps": ("multi_processor_count",),
 }
-"""Properties that a model must have, by type of the device: what the code that is generated depends on."""
+"""Required properties of a model by type of device: generated code depends on them."""
 
 
 AMD = "AMD's GPUs are not offered, since Inductor generates other code for them and needs ROCm for it; "
@@ -177,7 +177,7 @@ B300 = (
 
 
 def _why_not(kind: str, detail: str) -> str:
-    """The reason why a device that exists is not offered; ``""`` for other names."""
+    """Return the reason why an existing device is not supported; ``""`` for other names."""
     name = detail or kind
     if kind in ("rocm", "hip", "amd") or re.fullmatch(r"gfx\w+|mi\d{2,3}[a-z]*", name):
         return AMD

@@ -76,9 +76,9 @@ class Brief:
     left_out: tuple[str, ...] = ()
 
     def text(self, max_tokens: int = MAX_TOKENS) -> str:
-        """Return the answer in at most ``max_tokens`` tokens. Where they do not suffice, later lines of evidence go
-        first, then later questions and conclusions; some evidence outlives them, and the first fact all. What is not
-        shown is counted, with the tokens that the whole answer has.
+        """Return the answer in at most ``max_tokens`` tokens. If needed, later lines of evidence are dropped first,
+        then later questions and conclusions, then the rest of the evidence; the first fact always stays. A note tells
+        how much was dropped and the tokens of the whole answer.
 
         Raises:
             UsageError: ``max_tokens`` is not a whole number, or less than 200.
@@ -184,7 +184,7 @@ class Brief:
 
     @cached_property
     def _size(self) -> int:
-        """Tokens of the whole answer."""
+        """Return the tokens of the whole answer."""
         return tokens(self._print(self._all()))
 
 
@@ -213,12 +213,12 @@ _ORDER_OF_CUTS = (
     ("evidence", 0),
     ("facts", 1),
 )
-"""Sections in the order in which they are cut, each down to so many entries, or lines of evidence. What was seen serves
-a reader more than the general questions."""
+"""Sections in the order in which they are cut, each with the entries (lines for evidence) to keep. Evidence is more
+useful than general questions."""
 
 
 def _last_entries(entries: Sequence[Any], over: int) -> int:
-    """Return how many of the last entries to leave out to save about ``over`` tokens: one or more."""
+    """Return how many of the last entries to drop to save about ``over`` tokens, at least one."""
     saved = count = 0
     for entry in reversed(entries):
         saved += tokens(entry if isinstance(entry, str) else entry.text + entry.call)
@@ -252,7 +252,7 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 
 def _cut(text: str, max_tokens: int) -> str:
-    """Return the head of a text, and that it was cut, in at most ``max_tokens`` tokens."""
+    """Return the head of a text with a note that it was cut, in at most ``max_tokens`` tokens."""
     end = "\n[cut: give more max_tokens]"
     return _head(text, max_tokens * 3 - len(end)) + end
 

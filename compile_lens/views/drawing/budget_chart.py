@@ -1,4 +1,4 @@
-"""Peak memory by ``activation_memory_budget``, as SVG: the larger of both phases, and each of them."""
+"""Peak memory by ``activation_memory_budget`` as SVG: of each phase, and the larger of both."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..words.quantities import memory_in_short
 from .sheet import themed
 
 WIDTH, HEIGHT = 344, 206
-"""Pixels: whole on a phone, so that no label shrinks."""
+"""Size in pixels: it fits on a phone without scaling."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 332.0, 30.0, 170.0
 _LETTERS = 26.0
-"""Pixels between the labels of two budgets, at least."""
+"""Minimum pixels between the labels of two budgets."""
 
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
 def budget_chart(curve: MemoryCurveRecord) -> str:
-    """The drawing; ``""`` where less than two peaks are known."""
+    """Return the drawing; ``""`` if less than two peaks are known."""
     known = [point for point in curve.points if point.peak is not None]
     if len(known) < 2:
         return ""
@@ -49,12 +49,12 @@ def budget_chart(curve: MemoryCurveRecord) -> str:
 
 
 def across(budget: float) -> float:
-    """The place of a budget, in pixels from the left."""
+    """Return the position of a budget in pixels from the left."""
     return round(_LEFT + 8 + (_RIGHT - _LEFT - 16) * budget, 1)
 
 
 def _step(most: int) -> float:
-    """Bytes between two lines of the grid: three to five of them, at round figures of KiB, MiB or GiB."""
+    """Return the bytes between two grid lines, for three to five lines at round values of KiB, MiB or GiB."""
     unit = 1.0
     while most / unit >= 1024:
         unit *= 1024
@@ -89,7 +89,7 @@ Value = Callable[[MemoryPoint], "int | None"]
 
 
 def _runs(curve: MemoryCurveRecord, value: Value) -> Iterator[list[MemoryPoint]]:
-    """Points that follow each other and are known: no line goes over one that is not."""
+    """Yield runs of consecutive points with known values: no line crosses an unknown value."""
     run: list[MemoryPoint] = []
     for point in curve.points:
         if value(point) is not None:

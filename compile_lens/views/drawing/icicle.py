@@ -1,4 +1,4 @@
-"""Compile time as an icicle, as SVG: what stands in what, as wide as it took."""
+"""Compile time as an icicle chart in SVG: nested events, with widths proportional to time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..words.quantities import duration
 from .sheet import fills
 
 MOST = 1_500
-"""Parts that are drawn: the longest."""
+"""Maximum parts drawn: the longest ones."""
 
 _WIDTH, _ROW, _TOP, _GAP = 1180, 17, 30, 22
 _LEAST = 0.4
 _LETTER = 6.0
 KINDS = {DYNAMO: "pointwise", AOT: "reduction", INDUCTOR: "symbol", BUILDING: "matmul", BACKEND: "other"}
-"""The colours of the parts of the compiler, by kinds of nodes."""
+"""The node kinds whose colours parts of the compiler have."""
 
 
 def icicle(program: ProgramRecord) -> str:
-    """The drawing; ``""`` where no event took time. Time in which nothing was compiled is left out."""
+    """Return the drawing; ``""`` if no event took time. Time without compilation is omitted."""
     parts = [(event, part) for event, part, _ in own_times(program)]
     if not parts:
         return ""
@@ -49,7 +49,7 @@ def icicle(program: ProgramRecord) -> str:
 
 
 class _Axis:
-    """From times to places: the parts that lie next to each other, without the time between them."""
+    """Maps times to horizontal positions, without the time between compilations."""
 
     def __init__(self, events: Iterable[CompileEvent]) -> None:
         self._spans: list[tuple[float, float, float]] = []  # where it begins and ends, and what was before it
@@ -73,7 +73,7 @@ class _Axis:
         return 2 + (before + min(max(time, start), end) - start) * self._scale
 
     def width(self, event: CompileEvent) -> float:
-        """The width of an event in the drawing."""
+        """Return the width of an event in the drawing."""
         return event.duration * self._scale
 
 

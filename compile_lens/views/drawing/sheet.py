@@ -1,4 +1,4 @@
-"""The style sheet inside an SVG document: literal colours, since not every renderer knows CSS variables."""
+"""The style sheet inside an SVG document. It has literal colours, since not every renderer supports CSS variables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..words.palette import COLOURS, DARK, LIGHT, Colour, Theme
 
 
 def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True, derived: bool = False) -> str:
-    """Rules for the given kinds of node, light, and (with ``dark``) dark where the reader prefers that.
+    """Return the rules for the given kinds of nodes: light and, with ``dark``, dark if the reader prefers it.
 
-    Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline; without the
-    dark half the drawing is for an image, which nothing leaks from, and which holds no rule that it does not need:
-    ``stubs`` says whether it has any.
+    Every rule is limited to ``.lens-graph``, so that it does not affect the rest of a page that contains the SVG
+    inline. Without dark rules the drawing is a separate image: its rules are not limited and unneeded rules are
+    omitted. ``stubs`` says whether the drawing has stubs.
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
@@ -56,7 +56,7 @@ def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True, d
 
 
 def _without(rules: list[str], classes: list[str]) -> str:
-    """The rules but for what is only about the given classes."""
+    """Return the rules without selectors of the given classes."""
     kept = []
     for rule in rules:
         selectors, body = rule.split("{", 1)
@@ -75,7 +75,7 @@ def _scoped(rules: list[str]) -> str:
 
 
 def inside(name: str, rules: str) -> str:
-    """Each rule only inside of the documents of this class, or it would leak into a page that holds one inline."""
+    """Limit each rule to documents of this class, so that it does not affect a page that contains one inline."""
     lines = []
     for rule in rules.split("}"):
         if rule:
@@ -85,7 +85,7 @@ def inside(name: str, rules: str) -> str:
 
 
 def fills(kinds: Mapping[str, Colour], dark: bool) -> str:
-    """A rule for each selector, with the fill and the line of its colour."""
+    """Return a rule for each selector with the fill and line of its colour."""
     rules = ""
     for selector, colour in kinds.items():
         fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
@@ -94,7 +94,7 @@ def fills(kinds: Mapping[str, Colour], dark: bool) -> str:
 
 
 def themed(name: str, base: str, colours: Callable[[Theme, bool], str]) -> str:
-    """The style of documents of a class: ``base``, and colours that are dark where the reader prefers that."""
+    """Return the style of documents of a class: ``base``, and colours that are dark if the reader prefers it."""
     light, dark = inside(name, base + colours(LIGHT, False)), inside(name, colours(DARK, True))
     return f".{name}{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 

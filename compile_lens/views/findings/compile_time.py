@@ -1,4 +1,4 @@
-"""The compile time of a watched program and its caches, as findings; and the times as trace events for Perfetto."""
+"""Findings about the compile time and the caches of a watched program, and its times as trace events for Perfetto."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..words.quantities import duration, plural
 NESTED = "Parts stand in each other, so that the sums overlap."
 
 ROUNDING = 0.01
-"""Share of the total that rows may exceed it by: events begin and end a little apart."""
+"""The sum of the rows may exceed the total by this share, since events begin and end at slightly different times."""
 
 
 def compile_time(program: ProgramRecord) -> Finding | None:
-    """The finding; ``None`` where no event has a duration."""
+    """Return the finding; ``None`` if no event has a duration."""
     totals: dict[str, list[float]] = {}
     for event in program.events:
         if event.duration:
@@ -63,7 +63,7 @@ def compile_time(program: ProgramRecord) -> Finding | None:
 
 
 def _parallel(rows_together: float, seconds: float) -> str:
-    """Say why the rows exceed the total."""
+    """Return the reason why the sum of the rows exceeds the total."""
     return (
         f"Threads work at the same time and each is counted: the rows add up to {duration(rows_together)}, "
         f"and {duration(seconds)} passed."
@@ -82,7 +82,7 @@ def _whose(spent: Spent, lacking: str, ahead: bool) -> str:
 
 
 def caches(program: ProgramRecord) -> Finding | None:
-    """The finding; ``None`` where no cache was asked."""
+    """Return the finding; ``None`` if no cache was used."""
     every = caches_of(program)
     rows = []
     for cache in every:
@@ -99,14 +99,14 @@ def caches(program: ProgramRecord) -> Finding | None:
 
 
 def place_of(frame: ProgramFrame) -> str:
-    """The line of a compiled function: ``train.py:31``."""
+    """Return the line of a compiled function: ``train.py:31``."""
     at = frame.resume_line or frame.line
     return f"{os.path.basename(frame.file)}:{at}" if frame.file else ""
 
 
 def to_trace(program: ProgramRecord) -> str:
-    """Trace-event JSON: a slice for each part of compiling, an instant for what a cache said; times in microseconds
-    from the beginning of the watch, threads by their number in the record."""
+    """Return trace-event JSON: a slice for each part of a compilation, an instant for each answer of a cache. Times are
+    microseconds since the start of watching; threads have their number in the record."""
     threads = sorted({event.thread for event in program.events})
     events: list[dict[str, Any]] = [_named("process_name", 0, program.name)]
     events += [_named("thread_name", thread, f"thread {thread}") for thread in threads]

@@ -1,5 +1,5 @@
-"""The choices that max-autotune would time on the device: templates beside the library's function. Nothing is timed
-here."""
+"""The implementations that max-autotune would time on the device: templates and the library's function. Nothing is
+timed here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTRO = (
 WHERE = "capture.autotuning"
 
 CONTESTS, CONTENDERS = 40, 60
-"""How many are shown."""
+"""Maximum number shown."""
 
 HEAD = (
     "contender", "sizes", "warps", "stages", "registers", "shared memory", "spilled", "instructions", "note",
@@ -32,7 +32,7 @@ _OWN_COLUMN = ("num_warps", "num_stages")
 
 
 def contests(capture: Record) -> Finding | None:
-    """The finding; ``None`` where max-autotune was not asked for, or would time nothing but launch configurations."""
+    """Return the finding; ``None`` without max-autotune, or if it would time only launch configurations."""
     autotuned = capture.autotuning
     if not autotuned:
         return None
@@ -62,7 +62,7 @@ def _table(place: Place, one: Autotuning, limit: object) -> Table:
 
 
 def _too_large(one: Autotuning, limit: object) -> list[str]:
-    """The templates that the device refuses, since a block takes more shared memory than its compiler allows."""
+    """Describe the templates that need more shared memory per block than the device allows."""
     if not one.templates or not isinstance(limit, int):
         return []
     built = [k.machine for k in one.templates if k.machine is not None and k.machine.shared is not None]
@@ -105,7 +105,7 @@ def _cells(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _texts(contests: Sequence[Autotuning]) -> list[Section]:
-    """The text of the first contender of each name: what follows it differs in the numbers of the tables."""
+    """Return the code of the first choice of each name: the others differ only in the settings listed in the tables."""
     first: dict[str, tuple[Autotuning, Kernel]] = {}
     for one in contests:
         for kernel in one.choices:

@@ -84,7 +84,7 @@ def percent(share: float) -> str:
 
 
 def amount(cost: Cost, value: float | None, at_least: bool = False, varies: AtLeast | None = None) -> str:
-    """An amount in the unit of a cost: ``~76.4 MB``, ``≥ ~1.2 ms``, ``~33 B + 73 B per iteration``."""
+    """Return an amount in the unit of a cost: ``~76.4 MB``, ``≥ ~1.2 ms``, ``~33 B + 73 B per iteration``."""
     if value is None:
         return NOT_KNOWN
     if cost.unit == BYTES:

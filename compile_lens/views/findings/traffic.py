@@ -1,4 +1,4 @@
-"""Bytes and arithmetic of each kernel, before and after, and what bounds it on the device."""
+"""Bytes and arithmetic of each kernel, before and after fusion, and its bound on the device."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ WHERE = "capture.traffic(), capture.roofline()"
 KERNELS = 1_000
 
 PICTURE = 200_000
-"""Characters of the largest drawing that is carried along."""
+"""Maximum characters of an included drawing."""
 
 
 def traffic(capture: Record) -> Finding | None:
-    """The finding; ``None`` where no kernel was generated."""
+    """Return the finding; ``None`` if no kernel was generated."""
     if not capture.kernels:
         return None
     line = roofline(capture)

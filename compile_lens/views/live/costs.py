@@ -1,4 +1,4 @@
-"""What kernels and lines cost, as the lists and the source of the page show it."""
+"""The costs of kernels and lines, for the lists and the source on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..words.sentences import COST_COLUMNS
 
 
 class Costs:
-    """The ``CostData`` of kernels, and shares of lines."""
+    """Makes ``CostData`` of kernels, and shares of lines."""
 
     def __init__(self, capture: Record) -> None:
         self._kernels = cost(capture, "kernel")
@@ -36,7 +36,8 @@ class Costs:
                 self._lines[place] = (_bar(row, lines), share(row), words)
 
     def of(self, compilation: str, code: Code) -> list[dict[str, object] | None]:
-        """The costs of the kernels of a module, in order; ``None`` for each where there is only one."""
+        """Return the costs of the kernels of a module, in order; all ``None`` for a module with less than two
+        kernels."""
         addresses: list[Address] = [(compilation, code.key, kernel.name) for kernel in code.kernels]
         if len(addresses) < 2:
             return [None] * len(addresses)
@@ -65,18 +66,18 @@ class Costs:
         return data
 
     def lines(self, file: str, first: int, count: int) -> list[list[object]]:
-        """Costs of the lines of a source: its number, the length of a bar, its share in percent, and words."""
+        """Return the costs of lines of a source: line number, length of a bar, share in percent, and text."""
         known = ((number, self._lines.get((file, number))) for number in range(first, first + count))
         return [[number, *one] for number, one in known if one is not None]
 
     def of_source(self, file: str, first: int, count: int) -> str:
-        """The share of the lines of a source; ``""`` where it is not known of any."""
+        """Return the total share of the lines of a source; ``""`` if unknown for all."""
         shares = (self._shares.get((file, number)) for number in range(first, first + count))
         known = [one for one in shares if one is not None]
         return percent(sum(known)) if known else ""
 
     def core(self) -> dict[str, object] | None:
-        """The unit, and what the columns of the list mean; nothing where no list of kernels is ranked."""
+        """Return the unit and the meanings of the columns; ``None`` if no module has several kernels."""
         if not any(len(code.kernels) > 1 for code in self._codes):
             return None
         origin = line(self._kernels.origin)
@@ -84,8 +85,7 @@ class Costs:
         return {"what": _what(self._kernels.unit), "columns": columns}
 
     def of_modules(self, paths: tuple[str, ...]) -> list[str]:
-        """The share of repeated modules that run one method, and what it is of; nothing where it is not of all of
-        them."""
+        """Return the share of repeated modules and its description; nothing if it does not cover all of them."""
         for one in self._modules.modules:
             if paths and set(paths) == set(one.paths):
                 return [share(one), f"{share(one)}{self._phases}, {launches_of_each(one)} each"]
@@ -93,7 +93,7 @@ class Costs:
 
 
 def _bar(row: CostRow, whole: Cost) -> float:
-    """The length of a bar: 1 for the row that costs most."""
+    """Return the length of a bar: 1 for the most expensive row."""
     most = whole.rows[0].share
     return round(row.share / most, 3) if row.share and most else 0.0
 

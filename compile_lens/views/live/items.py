@@ -1,4 +1,4 @@
-"""Every item of a capture under one number: Python lines, nodes, kernels, lines of kernels."""
+"""Numbers for all items of a capture: Python lines, nodes, kernels, lines of kernels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
 
 MOST_COMPILATIONS = 40
-"""Compilations that the page holds; the rest is only counted."""
+"""Maximum compilations on the page; the rest is only counted."""
 
 
 @dataclass(frozen=True)
 class SeenStage:
-    """A stage that holds items: ``start`` is the number of its first.
+    """A stage with items. ``start`` is the number of its first item.
 
-    ``number`` is its own, counted from 1: stage 0 is Python. ``names`` are those of its items, in order; of a
-    module first its ``kernels``, then their lines.
+    ``number`` counts stages from 1: stage 0 is Python. ``names`` are the names of its items, in order; in a module
+    first its ``kernels``, then their lines.
     """
 
     number: int
@@ -34,11 +34,11 @@ class SeenStage:
 
     @cached_property
     def locals(self) -> dict[str, int]:
-        """Numbers of the items in the stage, by name."""
+        """Return the numbers of items within the stage, by name."""
         return {name: local for local, name in enumerate(self.names)}
 
     def item(self, name: str) -> int:
-        """The number of one of its items."""
+        """Return the number of an item of the stage."""
         return self.start + self.locals[name]
 
 
@@ -48,8 +48,8 @@ class Items:
     Attributes:
         lines: addresses of the Python lines; their numbers count from 0.
         stages: the other stages, in order of the record.
-        above: for each item the items that it directly came from.
-        within: runs of lines of kernels, as the first, the last, and what all of them stand in.
+        above: for each item the items from which it directly came.
+        within: runs of kernel lines: the first, the last, and the items that contain all of them.
     """
 
     def __init__(self, capture: Record) -> None:
@@ -88,19 +88,19 @@ class Items:
             self.within.append([item, item, *places])
 
     def line(self, file: str, line: int) -> int | None:
-        """The number of a Python line, if the record knows it."""
+        """Return the number of a Python line, if the record has it."""
         return self._of.get(("", PYTHON, f"{file}:{line}"))
 
     def item(self, address: Address) -> int | None:
-        """The number of anything that has an address, if the page holds it."""
+        """Return the number of the item at an address, if the page has it."""
         return self._of.get(address)
 
     def seen(self, compilation: int, key: str) -> SeenStage | None:
-        """A stage by the number of its compilation and its key."""
+        """Return a stage by the number of its compilation and its key."""
         return self._by_key.get((compilation, key))
 
     def before(self, seen: SeenStage) -> Graph | None:
-        """The graph whose nodes the origins of a graph name."""
+        """Return the graph to whose nodes the origins of a stage's graph refer."""
         stage = seen.stage
         previous = self.seen(seen.compilation, stage.before) if isinstance(stage, Graph) else None
         return previous.stage if previous is not None and isinstance(previous.stage, Graph) else None

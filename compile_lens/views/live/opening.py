@@ -1,4 +1,4 @@
-"""The answers with which the page of a model opens: where the cost is, what to try first, where the memory is, what ran
+"""The first answers on the page of a model: where the cost is, what to try first, where the memory is, what ran
 eagerly."""
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..words.quantities import memory_in_short, observed, plural
 from .items import Items
 
 SMALL = 20
-"""Eager operators of the largest call without these answers: its flow is the story."""
+"""A call with at most this many eager operators has no such answers: its page starts with the flow."""
 
 
 def opening(capture: Record, items: Items) -> list[dict[str, object]]:
-    """The ``OpeningAnswer`` of each question that has one; none for a small call and one that failed."""
+    """Return an ``OpeningAnswer`` for each question with a known answer; none for small calls and failed calls."""
     operators = ledger(capture).total.eager_ops
     if capture.failure is not None or not capture.kernels or operators is None:
         return []
@@ -56,8 +56,8 @@ def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
 
 
 def _most_expensive(capture: Record, items: Items, at: tuple[str, int]) -> int | None:
-    """The item of the kernel that costs a line most, if each of its lines has an equal part; first of those that run
-    before the backward."""
+    """Return the item of the kernel that contributes most to the cost of a line, if cost is divided equally among a
+    kernel's lines; kernels that run before the backward come first."""
     rows = [
         (row, {(one.file, one.line) for one in row.lines})
         for row in cost(capture, "kernel").rows

@@ -1,4 +1,4 @@
-"""The story of a capture: how it ended, each compilation stage by stage, and what it comes to in all."""
+"""The story of a capture: its outcome, each compilation stage by stage, and the totals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .inductor import autograd, inductor
 from .model import BYTES, Amount, Sentence, Story, Teller, text
 
 LANGUAGES = {language.name: language for language in (ENGLISH, CHINESE)}
-"""The languages that a story can be told in, by their codes."""
+"""The languages of stories, by code."""
 
 
 @memoized
 def story(capture: Record, lang: str = "en") -> Story:
-    """A capture told stage by stage. Raises ``UsageError`` for a language that there is not."""
+    """Return the story of a capture, stage by stage. Raises ``UsageError`` for an unknown language."""
     language = LANGUAGES.get(lang)
     if language is None:
         raise UsageError(f"there is no story in {lang!r}; there is one in {', '.join(LANGUAGES)}")
@@ -83,7 +83,7 @@ def _failure(teller: Teller) -> None:
 
 
 def _total(teller: Teller) -> None:
-    """Tell the totals of the graphs where both sides are known."""
+    """Add the totals over graphs with known figures before and after."""
     ledger = ledger_of(teller.capture)
     every = ledger.single
     for first, last in (("eager_ops", "launches"), ("bytes_before", "bytes_after")):
@@ -119,11 +119,11 @@ TITLE = "In between"
 _KEYS = ("inlined", "fused", "one_loop", "counts", "traffic", "traffic_eager")
 _MOST = 4
 _SHORT = 170
-"""Characters of a sentence that is among the few; longer ones are in the story."""
+"""Maximum characters of a selected sentence; longer sentences are only in the story."""
 
 
 def between(capture: Record) -> dict[tuple[str, str], list[Sentence]]:
-    """The few sentences of each phase of each compilation, by compile id and phase."""
+    """Return selected sentences for each phase of each compilation, by compile id and phase."""
     by_phase: dict[tuple[str, str], list[Sentence]] = {}
     for sentence in story(capture).sentences:
         phase = phase_of(sentence.stage)

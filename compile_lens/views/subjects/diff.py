@@ -1,4 +1,4 @@
-"""The Document of a difference between two captures: the cause first, then each level that differs."""
+"""The Document of a difference between two captures: first the cause, then each level with changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..words.quantities import bytes_in_short, memory_in_short, plural
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 
 SAME_IN_PART = "No difference was seen. What the records do not hold was not compared."
-"""Said in place of ``SAME`` where a record lacks a stage, a claim or a setting."""
+"""Replaces ``SAME`` if a record lacks a stage, a claim or a setting."""
 
 NO_FIGURE = "no launch and no byte is another"
 
@@ -22,27 +22,27 @@ UNEXPLAINED = (
 )
 
 MARKS = {ADDED: "+", REMOVED: "−"}
-"""Signs of the kinds of changes; every other is ``~``."""
+"""Signs of kinds of changes; all other kinds have ``~``."""
 
 FOLDED = ("saved", "code", "guards")
-"""Levels that follow from those above, and are folded on a page."""
+"""Levels that follow from the levels above them; they are folded on a page."""
 
 FACTS = 12
-"""Facts below one change where there is room for few."""
+"""Maximum facts below one change in a short listing."""
 
 LINES = 4
-"""Python lines beside one change."""
+"""Maximum Python lines beside one change."""
 
 UNITS: Mapping[str, Callable[[int], str]] = {
     "bytes": bytes_in_short,
     "peak": memory_in_short,
     "saved": memory_in_short,
 }
-"""Units of figures of bytes: moved bytes by thousands, memory by 1,024."""
+"""Formatters of figures in bytes: units of 1,000 for moved bytes, of 1,024 for memory."""
 
 
 def document(diff: DifferenceRecord) -> Document:
-    """The Document of a difference."""
+    """Return the Document of a difference."""
     verdict, *rest = summary(diff)
     findings = []
     for level, changes in levels(diff):
@@ -69,7 +69,7 @@ def _entry(change: Change) -> Entry:
 
 
 def heading(diff: DifferenceRecord) -> str:
-    """The two captures; facts that both have stand once behind their names."""
+    """Return the names of the two captures, followed by the facts that both have."""
     if diff.a == diff.b:
         return f"{diff.a}: what changed"
     (a, *of_a), (b, *of_b) = diff.a.split(", "), diff.b.split(", ")
@@ -79,19 +79,19 @@ def heading(diff: DifferenceRecord) -> str:
 
 
 def levels(diff: DifferenceRecord) -> list[tuple[str, tuple[Change, ...]]]:
-    """The levels at which something differs, causes before effects, with their changes."""
+    """Return the levels with changes, causes before effects, and their changes."""
     return [(level, changes) for level in LEVELS if (changes := diff.at(level))]
 
 
 def amount(diff: DifferenceRecord) -> str:
-    """The number of changes and levels, in a few words."""
+    """Return the number of changes and levels in a few words."""
     if not diff:
         return SAME_IN_PART if diff.unknown else SAME
     return f"{plural(len(diff.changes), 'change')} at {plural(len(levels(diff)), 'level')}"
 
 
 def summary(diff: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
-    """The causes, a line each and at most some, the figures that follow, and the fusion that changed for them."""
+    """Return at most ``most`` causes, a line each, the figures that they change, and the fusion that explains these."""
     if not diff:
         return (amount(diff),)
     more = len(diff.causes) - most
@@ -110,19 +110,19 @@ def summary(diff: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
 
 
 def sentence(change: Change) -> str:
-    """A change with its Python lines."""
+    """Return a change with its Python lines."""
     return f"{change.text} {places(change)}".rstrip()
 
 
 def places(change: Change) -> str:
-    """The Python lines of a change: ``← model.py:7: y = x.sin() | model.py:8: return y``; ``""`` for none."""
+    """Return the Python lines of a change: ``← model.py:7: y = x.sin() | model.py:8: return y``; ``""`` for none."""
     left = len(change.lines) - LINES
     more = f" and {plural(left, 'more line')}" if left > 0 else ""
     return f"← {' | '.join(change.lines[:LINES])}{more}" if change.lines else ""
 
 
 def figure(change: Change) -> str:
-    """``launches 1 → 3 (+2)``, ``peak 11.7 KiB → 23.4 KiB``; the text of a change without two numbers."""
+    """Return ``launches 1 → 3 (+2)``, ``peak 11.7 KiB → 23.4 KiB``; the text of a change without two numbers."""
     known = numbers(change)
     if known is None:
         return change.text
@@ -131,8 +131,7 @@ def figure(change: Change) -> str:
 
 
 def numbers(change: Change) -> tuple[str, str, str, str] | None:
-    """The name of a figure, its two values and how much more it is, bytes in the unit that they have on every page;
-    ``None`` if a value is not known."""
+    """Return the name of a figure, its two values and their difference as text; ``None`` if a value is unknown."""
     if change.before is None or change.after is None:
         return None
     words = UNITS.get(change.name, "{:,}".format)
@@ -142,5 +141,5 @@ def numbers(change: Change) -> tuple[str, str, str, str] | None:
 
 
 def mark(change: Change) -> str:
-    """A sign for the kind of a change."""
+    """Return the sign for the kind of a change."""
     return MARKS.get(change.kind, "~")

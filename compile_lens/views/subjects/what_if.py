@@ -1,4 +1,4 @@
-"""The Document of ``what_if``: the switches that help first, and the difference that each makes below it."""
+"""The Document of ``what_if``: helpful switches first, each with the difference it makes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_BETTER = "pairs no better than one of their two switches"
 
 
 def document(record: WhatIfRecord) -> Document:
-    """The Document of a what-if: the switches that change a figure, the others, and those not tried."""
+    """Return the Document of a what-if: switches that change a figure, other switches, and those not tried."""
     findings = []
     trials = rows(record)
     if trials:
@@ -44,7 +44,7 @@ def _entry(record: WhatIfRecord, trial: Trial) -> Entry:
 
 
 def heading(record: WhatIfRecord) -> str:
-    """The function by its own name, a lambda by its line."""
+    """Return a title with the name of the function, or the line of a lambda."""
     name = record.function.rpartition("<locals>.")[2]
     places = (
         (s.file, s.first_line) for s in record.base.sources if s.name.rpartition("<locals>.")[2] == name
@@ -55,11 +55,11 @@ def heading(record: WhatIfRecord) -> str:
 
 
 LAMBDA = "<lambda>"
-"""What Python calls a function without a name."""
+"""Python's name for a lambda."""
 
 
 def headline(record: WhatIfRecord) -> str:
-    """The best trial with its figures, or that none of them helps."""
+    """Return the best trial with its figures, or that no trial helps."""
     count = plural(len(record.trials), "trial")
     stopped = " It was interrupted before all were tried." if record.interrupted else ""
     if not record.helpful:
@@ -71,13 +71,14 @@ def headline(record: WhatIfRecord) -> str:
 
 
 def rows(record: WhatIfRecord) -> list[Trial]:
-    """The trials that change a figure, those that help first; no pair that is no better than one of its two."""
+    """Return trials that change a figure, helpful ones first, without pairs that are no better than one of their
+    parts."""
     helpful, idle = record.helpful, record.pairs_without_gain
     return [*helpful, *(t for t in record.trials if t.changes_figures and t not in helpful and t not in idle)]
 
 
 def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
-    """Switches that change no figure, and pairs that add nothing: a title and their names."""
+    """Return switches that change no figure and pairs without gain: titles with names."""
     titles = {
         True: "switches that change the code, and no figure",
         False: "switches that change nothing here",
@@ -92,12 +93,12 @@ def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
 
 
 def not_tried(record: WhatIfRecord) -> list[tuple[str, str]]:
-    """Switches that were not tried or failed, and the reasons."""
+    """Return the switches that were not tried or failed, with reasons."""
     return [*((t.name, t.failure) for t in record.trials if t.failure), *record.not_tried]
 
 
 def figures(trial: Trial) -> str:
-    """The figures that change: ``launches 2 → 1, bytes 800 → 400``."""
+    """Return the changed figures: ``launches 2 → 1, bytes 800 → 400``."""
     pairs = dict(trial.figures)
     parts = [
         f"{name} {_number(pairs[name][0])} → {_number(pairs[name][1])}" for name in FIGURES if name in pairs

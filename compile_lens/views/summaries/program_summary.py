@@ -1,4 +1,4 @@
-"""The Summary of a watched program: its causes, and where the time of compiling went."""
+"""The Summary of a watched program: its causes and its compile time."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ KEEP_COMPILING = (
 EAGER_NOT_TIMED = "That the eager parts take much or little of the time: that was not measured."
 
 _NORMAL = ("", "the program ended", "the block ended", "the call returned")
-"""How a program ends that raised nothing."""
+"""The endings of a program without an exception."""
 
 
 def summary(program: ProgramRecord) -> Summary:
-    """The Summary of a program."""
+    """Return the Summary of a program."""
     verdict = [sentence(words.verdict(program))]
     spent = compile_seconds(program)
     if spent and program.seconds and not program.log:
@@ -79,7 +79,7 @@ def _causes(program: ProgramRecord) -> Part | None:
 
 
 def _remedies(program: ProgramRecord) -> Part | None:
-    """The runs that tried remedies, those that help first."""
+    """Return the runs that tried remedies, helpful ones first."""
     tried = program.remedies
     if tried is None:
         return None
@@ -97,7 +97,7 @@ def _remedies(program: ProgramRecord) -> Part | None:
 
 
 def _kernels(program: ProgramRecord) -> Part | None:
-    """The kernels that took most time, where a profiler measured them."""
+    """Return the kernels that took most time, if a profiler measured them."""
     profile = program.profile
     if profile is None:
         return None

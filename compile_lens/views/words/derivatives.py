@@ -1,4 +1,5 @@
-"""For whose derivative a part of the backward is there, in words: ``sin``, or ``mul of line 7`` if there are more."""
+"""Names the forward operators whose derivatives a part of the backward computes: ``sin``, or ``mul of line 7`` if
+several lines have one."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from compile_lens.record.kernel import Kernel
 from compile_lens.record.messages import first_names
 
 Whose = tuple[tuple[str, tuple[str, ...]], ...]
-"""Operators of a kernel, each with the words for its forward ops."""
+"""Operators of a kernel, each with the names of its forward operators."""
 
 DERIVED = "made by autograd for a derivative"
-"""What is said of a call of the joint graph that is none of the program's own."""
+"""Describes a call of the joint graph that is not in the program."""
 
 MOST = 3
-"""Words that are told of one line."""
+"""Maximum names for one line."""
 
 
 class Derivatives:
-    """The words for every kernel of a capture."""
+    """Names forward operators for the kernels of a capture."""
 
     def __init__(self, capture: Record) -> None:
         self._chain: Chain = Chain(capture)
@@ -31,7 +32,7 @@ class Derivatives:
         self._words: dict[str, dict[Address, str]] = {}
 
     def of(self, cid: str, kernel: Kernel) -> Whose:
-        """For each operator of a kernel of a backward; empty for other kernels."""
+        """Return the names for each operator of a backward kernel; nothing for other kernels."""
         if kernel.phase != "backward":
             return ()
         pairs = []
@@ -45,7 +46,7 @@ class Derivatives:
         return tuple(pairs)
 
     def made(self) -> Iterator[tuple[Address, tuple[str, ...]]]:
-        """Each node of a joint graph that autograd made, and the words for those whose derivative it is for."""
+        """Yield each node of a joint graph made by autograd, with the names of the operators it differentiates."""
         for compilation in self._compilations.values():
             joint = compilation.graphs.get("joint")
             words = self._of(compilation.id)
@@ -64,7 +65,7 @@ class Derivatives:
 
 
 def _words(compilation: Compilation) -> dict[Address, str]:
-    """The words for each node of the graph before the joint one."""
+    """Return a name for each node of the graph before the joint graph."""
     joint = next((s for s in compilation.stages if isinstance(s, Graph) and s.key == "joint"), None)
     if joint is None or joint.before not in compilation.graphs:
         return {}
@@ -80,21 +81,21 @@ def _words(compilation: Compilation) -> dict[Address, str]:
 
 
 def _operator(node: Node) -> str:
-    """``sin`` of ``torch.sin``, and of a method of that name; ``scan`` of ``lib.scan.default``."""
+    """Return ``sin`` for ``torch.sin`` and for a method of that name, ``scan`` for ``lib.scan.default``."""
     return address.function(node.target)
 
 
 def _word(node: Node, lines: Collection[int]) -> str:
-    """The operator, with its line where others of that name have another."""
+    """Return the operator, with its line if operators of this name have several lines."""
     places = [f" of line {frame.line}" for frame in node.innermost if len(lines) > 1]
     return _operator(node) + "".join(places)
 
 
 def phrase(words: Sequence[str], most: int = MOST) -> str:
-    """``for the derivative of sin, mul``."""
+    """Return ``for the derivative of sin, mul``."""
     return f"for the derivative of {first_names(words, most)}" if words else ""
 
 
 def of_names(whose: Whose, names: Collection[str]) -> tuple[str, ...]:
-    """The words for some operators of a kernel, each once."""
+    """Return the distinct names for some operators of a kernel."""
     return tuple(dict.fromkeys(word for name, words in whose if name in names for word in words))

@@ -1,5 +1,5 @@
-"""The way of a compilation in one line for each phase, from Python to the kernels: what each stage counts, and the
-step that led to the next. Counts are the ledger's."""
+"""A compilation in one line for each phase, from Python to the kernels: the counts of each stage and the step to the
+next stage. Counts are the ledger's."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ABOUT = "the stages of the function, in order"
 ARROW = " → "
 
 STOPPED = "stopped here"
-"""In place of what a stage counts, where the compiler failed in it."""
+"""Replaces the count of a stage in which the compiler failed."""
 
 _UNKNOWN = "?"
 
 
 @dataclass(frozen=True)
 class Way:
-    """The way of one phase; ``phase`` is ``""`` where no phase was reached.
+    """The stages of one phase; ``phase`` is ``""`` if no phase was reached.
 
     Attributes:
-        words: stages and steps in turn: ``("1 line", "traced", "5 calls", "joint 17", "5 ops", …, "1 kernel")``.
+        words: alternating stages and steps: ``("1 line", "traced", "5 calls", "joint 17", "5 ops", …, "1 kernel")``.
     """
 
     phase: str
@@ -42,7 +42,7 @@ class Way:
 
 
 def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way, ...]:
-    """The way of each phase of a compilation, whose ledger is ``ledger``; ``()`` where no stage was recorded."""
+    """Return a ``Way`` for each phase of a compilation with the ledger ``ledger``; ``()`` if no stage was recorded."""
     lanes = {
         lane.phase: {step.key: step for step in lane.steps} for lane in labels.lanes(capture, compilation)
     }

@@ -1,4 +1,4 @@
-"""Words for the machine code of kernels: figures, launch configurations, and the names of its forms."""
+"""Text about the machine code of kernels: figures, launch configurations and names of its forms."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ TITLES = {
     "amdgcn": "AMDGCN",
     "assembly": "assembly",
 }
-"""Names of the forms, for people."""
+"""Display names of the forms."""
 
 MANY = 40
-"""Launch configurations that are listed before the rest is only counted."""
+"""Maximum launch configurations listed; the rest is only counted."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """A short text on a kernel or a module, and lines that can be unfolded below it."""
+    """A short text about a kernel or a module, with lines that can be unfolded below it."""
 
     title: str
     lines: tuple[str, ...] = ()
 
 
 def facts(kernel: Kernel) -> tuple[str, ...]:
-    """Short figures of the machine code: ``sm_90a``, ``32 registers a thread``, ``no spills``."""
+    """Return short figures of the machine code: ``sm_90a``, ``32 registers a thread``, ``no spills``."""
     machine = kernel.machine
     if machine is None:
         return ()
@@ -53,11 +53,11 @@ def facts(kernel: Kernel) -> tuple[str, ...]:
 HEAD = (
     "compiled for", "registers", "shared memory", "spilled", "widest vector", "instructions", "compiler",
 )  # fmt: skip
-"""What ``figures`` are, in its order."""
+"""The names of ``figures``, in the same order."""
 
 
 def figures(kernel: Kernel) -> tuple[str, ...]:
-    """The figures of the machine code with their units, ``""`` for each that is unknown or has no meaning."""
+    """Return the figures of the machine code with units; ``""`` for unknown or meaningless ones."""
     machine = kernel.machine
     if machine is None:
         return ("",) * len(HEAD)
@@ -73,12 +73,12 @@ def figures(kernel: Kernel) -> tuple[str, ...]:
 
 
 def settings(candidate: Candidate) -> str:
-    """A launch configuration: ``XBLOCK=256, num_warps=4``."""
+    """Return a launch configuration as text: ``XBLOCK=256, num_warps=4``."""
     return ", ".join(f"{name}={value}" for name, value in candidate.settings)
 
 
 def taken(kernel: Kernel) -> Candidate | None:
-    """The launch configuration that the machine code was compiled with."""
+    """Return the launch configuration of the machine code."""
     machine = kernel.machine
     if machine is None or not 0 <= machine.candidate < len(kernel.candidates):
         return None
@@ -86,7 +86,7 @@ def taken(kernel: Kernel) -> Candidate | None:
 
 
 def configurations(kernel: Kernel) -> Remark | None:
-    """The launch configurations: which one was taken, and the others; ``None`` where there are none."""
+    """Describe the launch configurations: the used one and the others; ``None`` if there are none."""
     if not kernel.candidates:
         return None
     used = taken(kernel)
@@ -104,30 +104,30 @@ def configurations(kernel: Kernel) -> Remark | None:
 
 
 def missing(kernel: Kernel) -> tuple[str, ...]:
-    """The reasons why machine code, or a form of it, is missing, a line for each."""
+    """Return the reasons why machine code or a form of it is missing, a line each."""
     if kernel.machine is None:
         return (f"no machine code: {kernel.machine_note}",) if kernel.machine_note else ()
     return tuple(f"no {title(kind)}: {reason}" for kind, reason in kernel.machine.missing)
 
 
 def remarks(kernel: Kernel) -> tuple[Remark, ...]:
-    """The remarks below the figures: launch configurations, and what is missing."""
+    """Return the remarks below the figures: launch configurations and missing forms."""
     remark = configurations(kernel)
     return (*([remark] if remark else []), *(Remark(words) for words in missing(kernel)))
 
 
 def title(kind: str) -> str:
-    """The name of a form."""
+    """Return the display name of a form."""
     return TITLES.get(kind, kind)
 
 
 def names(kernel: Kernel) -> str:
-    """The names in Python that give the forms: ``kernel.ptx, kernel.sass``; ``""`` where there are none."""
+    """Return the Python attributes of the forms: ``kernel.ptx, kernel.sass``; ``""`` if there are none."""
     forms = kernel.machine.forms if kernel.machine is not None else ()
     return ", ".join(f"kernel.{form.kind}" for form in forms if form.kind in TITLES)
 
 
 def last(kernel: Kernel) -> Form | None:
-    """The form nearest to the device, ``None`` where there is none."""
+    """Return the lowest-level form; ``None`` if there is none."""
     forms = kernel.machine.forms if kernel.machine is not None else ()
     return forms[-1] if forms else None

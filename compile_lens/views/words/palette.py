@@ -1,8 +1,7 @@
-"""Colours by node kind, shared by every view.
+"""Colours by node kind, for all views.
 
-Each kind has a fill and a line for light pages and for dark ones. Text on any fill of a theme is that
-theme's ink, with a contrast of at least 4.5:1 (WCAG 2 AA). Each box names its operation as well, so that
-colour never carries the meaning by itself.
+Each kind has a fill and a line for light pages and for dark pages. Text on any fill has the ink colour of the theme,
+with a contrast of at least 4.5:1 (WCAG 2 AA). Each box also names its operation, so no meaning depends on colour alone.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ DARK = Theme(
 
 @dataclass(frozen=True)
 class Colour:
-    """Fill and line of one kind of node on light and on dark pages, and the words of the legend."""
+    """Fill and line of a kind of node on light and on dark pages, and its text in the legend."""
 
     fill: str
     line: str
@@ -79,7 +78,7 @@ COLOURS = {
 
 @dataclass(frozen=True)
 class UnitColour:
-    """Ground and bar of one unit of work on light and on dark pages."""
+    """Background and bar of a unit of work on light and on dark pages."""
 
     fill: str
     bar: str
@@ -95,14 +94,14 @@ UNITS = (
     UnitColour("#ae9ffd", "#5a45d8", "#373691", "#ae9ffd"),
     UnitColour("#ff8a76", "#c4381f", "#683234", "#ff8a76"),
 )
-"""Colours of units in their order, cycling. They differ also for eyes that lack one kind of cone (a test says how
-much); a tag stands beside each of them all the same."""
+"""Colours of units in order, repeated cyclically. They also differ for colour-blind readers (a test checks how much),
+and a tag stands beside each."""
 
 
 def known_kind(kind: str) -> str:
-    """``kind`` if it has colours of its own, else ``other``; safe to use in a class name."""
+    """Return ``kind`` if it has its own colours, else ``other``; safe in a class name."""
     return kind if kind in COLOURS else "other"
 
 
 INK = "#1f2328"
-"""Plain text on a light ground."""
+"""The colour of plain text on a light background."""

@@ -1,6 +1,6 @@
-"""Numbers and absences in print: units, rounding and the marks "~", "≥" and "—" stand here alone.
+"""Numbers and unknown values as text. Only this module defines units, rounding and the marks "~", "≥" and "—".
 
-Bytes that are moved go by thousands (kB, MB), bytes of memory by 1,024 (KiB, MiB), as allocators report them.
+Moved bytes have units of 1,000 (kB, MB); memory has units of 1,024 (KiB, MiB), as allocators report it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ NOT_KNOWN = "—"
 ABOUT = "~"
 
 EXACT = 10_000
-"""Numbers below it are written out."""
+"""Smaller numbers are shown with every digit."""
 
 
 def printed(cell: Cell) -> str:
-    """A cell as text: ``~46.1 MB``, ``≥ 5 (9 of 10 graphs)``, ``—`` for what is not known."""
+    """Return a cell as text: ``~46.1 MB``, ``≥ 5 (9 of 10 graphs)``, ``—`` if unknown."""
     if isinstance(cell, Absence):
         return NOT_KNOWN
     if isinstance(cell, Quantity):
@@ -32,7 +32,7 @@ def printed(cell: Cell) -> str:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The cells of a row as text."""
+    """Return the cells of a row as text."""
     return tuple(map(printed, row.cells))
 
 
@@ -46,12 +46,12 @@ def _number(one: Quantity) -> str:
 
 
 def bytes_in_short(size: float) -> str:
-    """Bytes that are moved, ``46.1 MB``; exact below 10,000."""
+    """Return moved bytes as text: ``46.1 MB``; exact below 10,000."""
     return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
 
 
 def memory_in_short(size: float) -> str:
-    """Bytes of memory in the units of allocators and ``nvidia-smi``: ``23.4 GiB``; exact below 10,000."""
+    """Return bytes of memory in the units of allocators and ``nvidia-smi``: ``23.4 GiB``; exact below 10,000."""
     if size < EXACT:
         return f"{int(size):,} B"
     scaled = float(size)
@@ -63,7 +63,7 @@ def memory_in_short(size: float) -> str:
 
 
 def count(value: float) -> str:
-    """A large number in short: ``16.8 M``. Exact below 10,000."""
+    """Return a rounded number: ``16.8 M``; exact below 10,000."""
     return f"{value:,}" if value < EXACT else _scaled(value)
 
 
@@ -77,7 +77,7 @@ def _scaled(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """Seconds in a unit that reads well: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
+    """Return seconds in a suitable unit: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
     if value is None:
         return ""
     if value < 0.0095:
@@ -86,7 +86,7 @@ def duration(value: float | None) -> str:
 
 
 def error(value: float | None) -> str:
-    """A numerical error with two significant digits: ``1.2e-07``."""
+    """Return a numerical error with two significant digits: ``1.2e-07``."""
     return NOT_KNOWN if value is None else f"{value:.2g}"
 
 
@@ -101,21 +101,22 @@ UNITS: Mapping[str, Callable[[float], str]] = {
     OPERATIONS: count,
     SECONDS: duration,
 }
-"""The printer of a number of each unit."""
+"""The formatter for each unit."""
 
 
 def figure(value: Figure | AtLeast | None) -> str:
-    """A figure of the ledger with every digit: ``~8,000``."""
+    """Return a figure of the ledger with every digit: ``~8,000``."""
     return printed(quantity(value, exact=True))
 
 
 def amount(value: Figure | AtLeast) -> str:
-    """Bytes that are moved: ``~46.1 MB``."""
+    """Return moved bytes as text: ``~46.1 MB``."""
     return printed(quantity(value, BYTES))
 
 
 def observed(count: int, what: str, lacking: str, many: str = "") -> str:
-    """A count, which is a lower bound, or not seen, if ``lacking`` says that not all was seen; ``""`` for none."""
+    """Return a count with its noun; ``""`` for 0. If ``lacking`` is not empty, the count is a lower bound or
+    unknown."""
     many = many or f"{what}s"
     if lacking:
         return f"at least {plural(count, what, many)}" if count else f"{many} not seen"
@@ -123,7 +124,7 @@ def observed(count: int, what: str, lacking: str, many: str = "") -> str:
 
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Runs of numbers that follow each other, in order: the first and the last of each."""
+    """Return the first and last number of each run of consecutive numbers, sorted."""
     runs: list[tuple[int, int]] = []
     for number in sorted(numbers):
         follows = bool(runs) and number == runs[-1][1] + 1
@@ -132,18 +133,18 @@ def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """``1 node``, ``2 nodes``."""
+    """Return a count with its noun: ``1 node``, ``2 nodes``."""
     return f"{int(count):,} {one if count == 1 else many or one + 's'}"
 
 
 def more(left: int, what: str, where: str) -> str:
-    """``and 3 rows more: where`` for what is left out; ``""`` if nothing is."""
+    """Return ``and 3 rows more: where`` for omitted rows; ``""`` if there are none."""
     return f"and {plural(left, what)} more: {where}" if left > 0 else ""
 
 
 def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
-    """A figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per iteration``, ``≥ 5 launches (1
-    of 2 graphs)``."""
+    """Return a figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per iteration``, ``≥ 5
+    launches (1 of 2 graphs)``."""
     many = many or f"{one}s"
     if isinstance(value, Figure):
         return f"{value:,} {one if value == 1 else many}"
@@ -155,13 +156,13 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
 
 
 def launched(code: Code, *kernels: Kernel) -> str:
-    """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per iteration``, ``0 or 1
+    """Return how often one call launches kernels of a module: ``2 launches``, ``1 launch per iteration``, ``0 or 1
     launch``."""
     return launch_words(figure_of(launches(code, kernels), MEASURED))
 
 
 def launch_words(launched: Figure | AtLeast) -> str:
-    """A number of launches: ``2 launches``, ``0 or 1 launch``, ``launches: 2 per iteration``."""
+    """Return a number of launches as text: ``2 launches``, ``0 or 1 launch``, ``launches: 2 per iteration``."""
     often = _OFTEN.get(launched.count) if isinstance(launched, AtLeast) else None
     return often or counted(launched, "launch", "launches")
 

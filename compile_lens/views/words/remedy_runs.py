@@ -1,4 +1,4 @@
-"""Runs that tried the remedies of a program, in words."""
+"""Text about runs that tried the remedies of a program."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ALL_THAT_HELPED = "all that helped"
 
 
 def code(run: RemedyRun) -> str:
-    """Return the code by which a program has the remedies of a run."""
+    """Return the code that applies the remedies of a run to a program."""
     return "; ".join(remedy.code for remedy in run.remedies)
 
 
 def outcome(run: RemedyRun, base: RunFigures | None) -> str:
-    """The result of a run in a word or two."""
+    """Return the result of a run in one or two words."""
     if run.missing is not None:
         return "not run"
     if run.agrees is False:
@@ -27,7 +27,7 @@ def outcome(run: RemedyRun, base: RunFigures | None) -> str:
 
 
 def change(run: RemedyRun, base: RunFigures | None) -> str:
-    """The figures that a run changes, or why there is none: ``12 → 7 recompiles``."""
+    """Return the figures that a run changes, or the reason why there are none: ``12 → 7 recompiles``."""
     if run.missing is not None:
         return run.missing.reason
     if run.figures is None or base is None:
@@ -54,7 +54,7 @@ def _number(value: int | None) -> str:
 
 
 def figures(own: RunFigures) -> str:
-    """The figures of a run: ``2 graphs, 0 graph breaks, 1 recompile``."""
+    """Return the figures of a run: ``2 graphs, 0 graph breaks, 1 recompile``."""
     parts = [
         f"{NOT_KNOWN} {name}s" if value is None else plural(value, name)
         for value, name in ((own.graphs, "graph"), (own.breaks, "graph break"), (own.recompiles, "recompile"))
@@ -81,12 +81,12 @@ def agreement(run: RemedyRun) -> str:
 
 
 def ran(run: RemedyRun, base: RunFigures | None) -> str:
-    """A run in a sentence."""
+    """Describe a run in a sentence."""
     return "; ".join(filter(None, (change(run, base), agreement(run))))
 
 
 def fact(tried: ProgramRemedies) -> str:
-    """The result of all runs."""
+    """Return the result of all runs."""
     if tried.missing is not None:
         return f"not tried: {tried.missing.reason}"
     if not tried.runs:
@@ -97,7 +97,7 @@ def fact(tried: ProgramRemedies) -> str:
 
 
 def together(tried: ProgramRemedies) -> str:
-    """The result of the run with all that helped; ``""`` where there is none."""
+    """Return the result of the run with all helpful remedies; ``""`` if there is none."""
     run = tried.together
     if run is None:
         return ""
@@ -109,7 +109,7 @@ def together(tried: ProgramRemedies) -> str:
 
 
 def ranked(tried: ProgramRemedies) -> tuple[RemedyRun, ...]:
-    """The runs, those that help first, then by what they leave; those that were not run last."""
+    """Return the runs: helpful ones first, then by remaining problems; skipped ones last."""
 
     def order(run: RemedyRun) -> tuple[bool, bool, int, int, int]:
         own = run.figures

@@ -1,4 +1,4 @@
-"""Stamps of generated code: whether it was built or ran, and for which device."""
+"""Text about the status of generated code: whether it was built or ran, and for which device."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ MAY_DIFFER = "may differ on the real device"
 
 
 def of_code(code: Code) -> str:
-    """The stamp of one module: ``generated only, for h100: the device model, not the device``."""
+    """Return the status of one module: ``generated only, for h100: the device model, not the device``."""
     if not code.model:
         return STAMPS.get(code.stamp, code.stamp)
     return f"{_MODELLED.get(code.stamp, code.stamp)}, for {code.model}: the device model, not the device"
 
 
 def of_capture(capture: Record) -> str:
-    """The stamp of all the code of a capture; ``""`` if there is none.
+    """Return the status of all code of a capture; ``""`` if there is none.
 
-    Where a device model stood for the device: ``for NVIDIA H100 SXM (h100), sm_90: generated only, the device
-    was absent``.
+    For a capture with a device model: ``for NVIDIA H100 SXM (h100), sm_90: generated only, the device was absent``.
     """
     codes = [code for c in capture.compilations for code in c.code.values()]
     stamps = dict.fromkeys(code.stamp for code in codes)
@@ -45,7 +44,7 @@ def of_capture(capture: Record) -> str:
 
 
 def short(capture: Record) -> str:
-    """The same in a few words, to stand beside the name of the device."""
+    """Return the status in a few words, for display beside the name of the device."""
     codes = [code for c in capture.compilations for code in c.code.values()]
     stamps = dict.fromkeys(code.stamp for code in codes)
     if capture.target is not None and not codes:
@@ -56,7 +55,7 @@ def short(capture: Record) -> str:
 
 
 def device(capture: Record) -> str:
-    """The device that the code is for: ``NVIDIA H100 SXM (h100), sm_90``, else its type."""
+    """Return the device of the code: ``NVIDIA H100 SXM (h100), sm_90``, or only its type."""
     if capture.target is None:
         return capture.environment.target or capture.environment.device
     model = capture.target.model
@@ -65,25 +64,25 @@ def device(capture: Record) -> str:
 
 
 def how(target: Target) -> str:
-    """Words for the tracing and the process of a capture; ``""`` if nothing is known of them."""
+    """Describe how a capture was traced and in which process; ``""`` if unknown."""
     traced = f"traced {target.tracing}" if target.tracing else ""
     captured = f"captured {target.transfer}" if target.transfer else ""
     return "; ".join(filter(None, (traced, captured)))
 
 
 def of_target(target: Target) -> tuple[str, ...]:
-    """Differences to expect on the real device, for a whole capture: a sentence each, then those with a line."""
+    """Return the expected differences on the real device for a whole capture: general ones, then those of a line."""
     return (*target.may_differ, *map(question, answered_otherwise(target)))
 
 
 def answered_otherwise(target: Target) -> tuple[DeviceQuery, ...]:
-    """The questions that the real device may answer in another way: a Mac has no CUDA either."""
+    """Return the device queries that the real device may answer differently. A Mac has no CUDA either."""
     same = "cuda" if target.model.device == "mps" else None
     return tuple(one for one in target.queries if same is None or same not in one.query)
 
 
 def question(one: DeviceQuery) -> str:
-    """``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
+    """Return ``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
     times = f", {one.count:,} times" if one.count > 1 else ""
     line = f": {one.frame.text.strip()}" if one.frame.text.strip() else ""
     if one.kind == "zeros":
@@ -106,11 +105,11 @@ def question(one: DeviceQuery) -> str:
 
 
 def may_differ(code: Code) -> str:
-    """The title of the list of what may differ, and how long it is; ``""`` if nothing may."""
+    """Return the title and the length of the list of possible differences; ``""`` if there are none."""
     return f"{MAY_DIFFER}: {plural(len(code.may_differ), 'thing')}" if code.may_differ else ""
 
 
 def differences(code: Code, limit: int) -> Sequence[str]:
-    """The first ``limit`` differences to expect, and how many more there are."""
+    """Return the first ``limit`` expected differences and the number of others."""
     more = len(code.may_differ) - limit
     return [*code.may_differ[:limit], *([f"and {more} more: Code.may_differ"] if more > 0 else [])]

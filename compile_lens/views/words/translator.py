@@ -1,7 +1,7 @@
-"""Sentences in another language, by a table of sentences with places in them, for what is shown without scripts.
+"""Translates sentences by a table of sentences with placeholders, for pages shown without scripts.
 
-The same as ``views/live/web/translation/translator.js``, which says what the table means: the page that its scripts
-show and the one without them have the same words.
+It works like ``views/live/web/translation/translator.js``, which documents the table, so that a page has the same text
+with and without scripts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENDS = {".": "。", "。": "。", ":": "：", ";": "；", ",": "，"}
 
 
 class Translator:
-    """Translates by a table of English and the other language."""
+    """Translates by a table of English texts and their translations."""
 
     def __init__(self, table: Iterable[tuple[str, str]]) -> None:
         self._plain: dict[str, str] = {}
@@ -44,7 +44,7 @@ class Translator:
                 self._entries.setdefault(first[0] if first else "", []).append(_entry(key, value))
 
     def translate(self, text: str) -> str:
-        """The text in the other language; what no entry covers stays as it is."""
+        """Return the text in the other language; parts without an entry stay unchanged."""
         known = self._known.get(text)
         if known is None:
             words = text.strip()
@@ -95,7 +95,7 @@ class Translator:
         return joined
 
     def _ended(self, text: str, begins: str) -> str | None:
-        """By an entry, with or without the sign at its end."""
+        """Translate by an entry, with or without the punctuation at its end."""
         end = _ENDS.get(text[-1:])
         other = self._by_entry(text[:-1], begins) if end else None
         return self._by_entry(text, begins) if other is None or end is None else other + end
