@@ -1,4 +1,5 @@
-"""Runs the bodies of a program's own ``autograd.Function`` and of ``checkpoint`` as eager PyTorch would.
+"""Runs the bodies of a program's own ``autograd.Function``, of ``checkpoint`` and of ``nested_compile_region`` as eager
+PyTorch would.
 
 Dynamo hands each to the compiler as a higher-order operator with its bodies; its implementation there (no early stop
 of a checkpoint, no count of what is saved) is for tracing, so neither is called here.
@@ -20,7 +21,7 @@ from ... import versions
 Run = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 """Runs a body with these inputs."""
 
-FUNCTION, CHECKPOINT = "autograd_function_apply", "tag_activation_checkpoint"
+FUNCTION, CHECKPOINT, REGION = "autograd_function_apply", "tag_activation_checkpoint", "invoke_subgraph"
 
 
 class UnknownOperators(Exception):
@@ -38,14 +39,14 @@ def data_dependent(gm: torch.fx.GraphModule) -> str:
     for module in gm.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
-            if higher and node.target.name() not in (FUNCTION, CHECKPOINT):
+            if higher and node.target.name() not in (FUNCTION, CHECKPOINT, REGION):
                 return str(node.name)
     return ""
 
 
 @dataclasses.dataclass
 class Bodies:
-    """Calls of the two operators.
+    """Calls of the operators.
 
     ``gives_zeros``: a missing gradient is passed to a backward as zeros, as by default; None if not known.
     """
@@ -58,6 +59,10 @@ class Bodies:
         """Call the operator."""
         if target.name() == CHECKPOINT:
             return self._checkpoint(*args, **kwargs)
+        if (
+            target.name() == REGION
+        ):  # eager PyTorch calls the function, of which the second argument is the name
+            return self.run(args[0], args[2:])
         return self._function(*args, **kwargs)
 
     def _checkpoint(self, body: torch.fx.GraphModule, *args: Any, **options: Any) -> Any:

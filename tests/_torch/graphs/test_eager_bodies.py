@@ -147,6 +147,23 @@ def selective(x: torch.Tensor) -> torch.Tensor:
     return checkpoint(block, x, use_reentrant=False, context_fn=contexts)
 
 
+@torch.compiler.nested_compile_region
+def region(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return (x @ w).relu(), x.exp()
+
+
+@torch.compiler.nested_compile_region
+def around(x: torch.Tensor) -> torch.Tensor:
+    one, other = region(x, x)
+    return one * other
+
+
+def regions(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):
+        x = around(x) + x
+    return x.sin()
+
+
 def found(function: Callable[..., Any], grad: bool = True) -> Compilation:
     (compilation,) = perform(Call.read(function, (torch.rand(4, 4, requires_grad=grad),)))[0].compilations
     return compilation
@@ -180,7 +197,7 @@ def counted(compilation: Compilation) -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize(
     "function",
-    [one, early, late, nested, drops, several, unused, largest, kept_in_a_checkpoint, alike],
+    [one, early, late, nested, drops, several, unused, largest, kept_in_a_checkpoint, alike, regions],
     ids=lambda function: str(function.__name__),
 )
 def test_each_operator_of_a_body_is_counted_where_eager_pytorch_dispatches_it(function: Any) -> None:
