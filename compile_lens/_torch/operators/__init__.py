@@ -1,2 +1,2 @@
-"""Torch's operators: tables of kernels, the dispatcher, Inductor's registries, and a program's own on their way to the
-child."""
+"""Torch's operators: tables of kernels, the dispatcher, Inductor's registries, and transfer of a program's own
+operators."""

@@ -1,9 +1,9 @@
-"""Transfers a program's custom operators to another process.
+"""Transfer of a program's custom operators to another process.
 
-Torch's operators, and those of modules that the other process can import, are known there by their names. One that a
-script or a notebook cell made with ``torch.library.custom_op`` or ``triton_op`` is registered there again, with all
-its parts: kernels, fake, autograd, vmap, autocast. Registrations with ``torch.library.Library`` are in C++, where they
-cannot be read, so that such an operator is named and refused.
+Torch's operators, and those of modules that the other process can import, are sent by name. An operator that a script
+or notebook cell defined with ``torch.library.custom_op`` or ``triton_op`` is registered again with all its parts:
+kernels, fake, autograd, vmap, autocast. Registrations with ``torch.library.Library`` are in C++ and cannot be read, so
+such an operator is an error that names it.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from .transfers import Registration
 
 
 class OutOfOrder(UsageError):
-    """Two modules register one operator, and their order there differs from the one here. A new process imports them
-    again, in the order of this request."""
+    """Raised if two modules register the same operator and the other process imported them in another order. A new
+    process imports them in the order of the request."""
 
     retry_in_new_process = True
 
 
 Importable = Callable[[str], bool]
-"""Returns True if another process finds a module by this name."""
+"""A function that returns True if another process can import the module of a name."""
 
 
 class OperatorTransfer:
-    """The operators of one request, and the operators that its code names.
+    """The operators of one request: those that it refers to and those that its code names.
 
     Args:
-        importable: returns True if the other process finds a module of this name.
-        own: the program's own modules by name, its script among them.
-        settings: those of torch that are no plain values.
+        importable: returns True if the other process can import the module of a name.
+        own: the program's own modules by name, including its script.
+        settings: torch's settings that are not plain values.
         tables: the original entries of Inductor's tables.
     """
 
@@ -76,7 +76,7 @@ class OperatorTransfer:
         custom_ops.CustomOpDef,
         torch.library.Library,
     )
-    """Types that cross in their own way."""
+    """Types that are transferred in a special way."""
 
     def places(self) -> list[Registration]:
         """Return the program's other registrations with torch."""
@@ -89,11 +89,11 @@ class OperatorTransfer:
         return set(self._sent)
 
     def back(self, mark: Any) -> None:
-        """Forget the operators sent since ``mark``: they do not arrive."""
+        """Discard the operators recorded as sent since ``mark``, which do not arrive."""
         self._sent = mark
 
     def reduced(self, value: Any) -> Any:
-        """Return ``value`` as pickle's reduced form; None if it is no operator."""
+        """Return the pickle reduction of an operator; None for another value."""
         if isinstance(value, types.CodeType):
             self._names.update(_names_in(value))
         if isinstance(value, OpOverload):
@@ -115,11 +115,11 @@ class OperatorTransfer:
         return None
 
     def named_there(self, code: types.CodeType) -> None:
-        """Note operators named in code that the other process finds by name, as its module need not import them."""
+        """Record names used in code that the other process imports, since its module may not import the operators."""
         self._names_there.update(_names_in(code))
 
     def rest(self) -> Any:
-        """Return operators that code names, which are needed beside what was reached. None if there are no more."""
+        """Return further operators, which code only names; None if there are no more."""
         modules, self._modules = self._modules, []
         if modules:
             return [_Module(name) for name in modules]
@@ -137,7 +137,7 @@ class OperatorTransfer:
         return operators or None
 
     def _source(self, name: str) -> Any:
-        """Return what to load for an operator: its definition, or the name of a module."""
+        """Return the definition of an operator, or the name of the module that registers it; ``""`` for torch's own."""
         if name.partition("::")[0] in _TORCHS:
             return ""
         definition = custom_ops.OPDEFS.get(name)
@@ -146,8 +146,8 @@ class OperatorTransfer:
         return definition or self._module_of(name)
 
     def _refuse_kernels_of_a_script(self, name: str) -> None:
-        """Raise if a module's operator has kernels from a script or a cell, which cannot be read and would be missing
-        there."""
+        """Raise UsageError if a module's operator has kernels from a script or cell, which cannot be read for the
+        transfer."""
         start = name.replace("::", "/")
         if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
             return
@@ -183,7 +183,8 @@ class OperatorTransfer:
         return _create, given, _registered_parts(definition), None, None, _restore
 
     def _module_of(self, name: str) -> str:
-        """Return the module that defined it with a ``Library``, if another process can import it."""
+        """Return the module that defined an operator with a ``Library`` if another process can import it, else
+        ``""``."""
         file = _file_that_defined(name)
         for module in list(sys.modules.values()):
             if file and getattr(module, "__file__", None) == file and self._importable(module.__name__):
@@ -214,10 +215,10 @@ class _Module:
 def _kernels_given_to_torch(
     importable: Importable, own: Mapping[str, Any]
 ) -> tuple[frozenset[str], list[str]]:
-    """Return the program's kernels for torch's own operators, as torch's keys, and the modules to import there.
+    """Return the program's kernels for torch's own operators, as torch's keys, and the modules that register them.
 
-    The other process must import them whatever function is sent: torch compiles another program with them.
-    Raises ``UsageError`` if a script or a notebook cell registered one.
+    The other process must import these modules for any function, since they change what torch compiles. Raises
+    ``UsageError`` if a script or notebook cell registered such a kernel.
     """
     places_by_key: dict[str, Any] = {}
     for name, module in own.items():
@@ -253,7 +254,7 @@ def _words_of(file: str, written: int) -> frozenset[str]:
 
 
 def _words_beside_a_library(file: str) -> frozenset[str]:
-    """Return the words of a file that mentions ``torch.library``'s kernels; none of another, or of a missing one."""
+    """Return the words of a file that uses ``torch.library``; empty for another or a missing file."""
     try:
         return _words_of(file, os.stat(file).st_mtime_ns)
     except OSError:
@@ -319,7 +320,7 @@ def _closure(function: Any) -> dict[str, Any]:
 
 
 def _registered_parts(definition: Any) -> dict[str, Any]:
-    """Return everything that the program registered for it."""
+    """Return everything that the program registered for an operator."""
     kernels = {}
     for kind, wrapped in definition._backend_fns.items():
         kernel = _closure(inspect.unwrap(wrapped)).get("fn")
@@ -342,7 +343,7 @@ def _registered_parts(definition: Any) -> dict[str, Any]:
 
 def _autocast(definition: Any) -> dict[str, Any]:
     known = getattr(definition, "_autocast_dtype", None)
-    if known is None:  # torch 2.11 has a name for each
+    if known is None:  # torch 2.11 has an attribute per device type
         known = {kind: getattr(definition, f"_autocast_{kind}_dtype", None) for kind in ("cpu", "cuda")}
     return {kind: dtype for kind, dtype in known.items() if dtype is not None}
 
@@ -356,7 +357,8 @@ def _effect(definition: Any) -> str | None:
 
 
 def _packet(name: str, source: Any) -> Any:
-    """Return the operator. ``source`` is registered by now, or is the name of the module that registers it."""
+    """Return the operator with a name. ``source`` is its definition, already registered, or the module that registers
+    it."""
     if source and isinstance(source, str):
         importlib.import_module(source)
     namespace, _, operator = name.partition("::")
@@ -390,7 +392,7 @@ def _registered_by(module: str, name: str) -> Any:
 
 
 def _check_last(name: str, module: str) -> Any:
-    """Return the operator that ``module`` made; raise if another has registered it since."""
+    """Return the operator that ``module`` defined. Raises OutOfOrder if another module has registered it since."""
     definition = custom_ops.OPDEFS[name]
     if (other := _module_that_made(definition)) != module:
         raise OutOfOrder(
@@ -402,11 +404,11 @@ def _check_last(name: str, module: str) -> Any:
 
 
 _last_modules: dict[str, tuple[str, weakref.ref[Any]]] = {}
-"""By operator: the module with the last registration, and the script of the request, as each has one of its own."""
+"""The module with an operator's last registration, and the script of that request, by operator."""
 
 
 def check_order() -> None:
-    """Raise ``OutOfOrder`` if a request registered an operator again that was registered here before."""
+    """Raise ``OutOfOrder`` if this request registered again an operator that was already registered here."""
     for name, (module, script) in [*_last_modules.items()]:
         if script() is sys.modules["__main__"]:
             _check_last(name, module)
@@ -414,7 +416,7 @@ def check_order() -> None:
 
 
 def _create(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
-    """Return an operator with only a schema: its further registrations may name the operator."""
+    """Return an operator with only a schema, since its further registrations may refer to it."""
     return custom_ops.CustomOpDef(
         namespace, name, schema, _unregistered, [getattr(torch.Tag, tag) for tag in tags]
     )

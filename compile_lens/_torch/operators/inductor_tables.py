@@ -1,8 +1,8 @@
-"""A program's changes to Inductor's tables of lowerings, decompositions and patterns, transferred to another process.
+"""Transfer of a program's changes to Inductor's tables of lowerings, decompositions and patterns.
 
-Torch's entries are recognised by their fingerprints in a process that ran nothing of the program (``torch_entries``):
-a program may register torch's function for one operator in place of another. Entries that torch itself adds later are
-functions of torch's for its own operators that had none.
+Torch's entries are recognised by fingerprints from a process that ran none of the program (``torch_entries``), since a
+program may register a function of torch's for another operator. Entries that torch itself adds later are functions of
+torch's for its own operators without an entry.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ TABLES = (
     ("torch._inductor.lowering", "_maybe_layout_constraints", "constraint"),
     ("torch._inductor.decomposition", "decompositions", "decomposition"),
 )
-"""Tables by operator: module, name, and kind of an entry."""
+"""Tables by operator: module, name, and kind of entry."""
 
 PATTERNS = "torch._inductor.fx_passes."
-"""Prefix of the modules that hold Inductor's patterns."""
+"""Prefix of the modules with Inductor's patterns."""
 
 Own = Mapping[str, Mapping[str, str]]
-"""Fingerprints of torch's entries, by table and operator name."""
+"""Fingerprints of torch's entries by table and operator name."""
 
-# In the other process, before it has run anything ---------------------------------------------------------------
+# In the other process, before it runs anything ---------------------------------------------------------------
 
 _initial: dict[str, dict[Any, Any]] = {}
 
 
 def remember() -> None:
-    """Remember the present entries of the tables as torch's own."""
+    """Record the present entries of the tables as torch's own."""
     for module, name, _ in TABLES:
         loaded = importlib.import_module(module)
         _initial[name] = dict(getattr(loaded, name, {}))
@@ -52,7 +52,7 @@ def remember() -> None:
 
 
 def torch_entries() -> Own:
-    """Return the remembered entries as plain data."""
+    """Return the fingerprints of the recorded entries."""
     return {
         name: {_name(one): _fingerprint(value) for one, value in held.items()}
         for name, held in _initial.items()
@@ -63,7 +63,7 @@ def torch_entries() -> Own:
 
 
 def may_be_changed() -> bool:
-    """Return True if the program may have changed the tables: not if nobody loaded them."""
+    """Return True if the tables are loaded, so that the program may have changed them."""
     return TABLES[0][0] in sys.modules
 
 
@@ -76,34 +76,36 @@ def changed_entries(torchs: Own) -> Iterator[Registration]:
 
 
 _torchs_entries: dict[str, dict[Any, Any]] = {}
-"""By table: entries that are known to be torch's."""
+"""Entries known to be torch's, by table."""
 
 _complete: set[str] = set()
-"""Tables that had all of torch's entries at the last look."""
+"""Tables from which no entry of torch's was missing at the last check."""
 
 
 def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Registration]:
-    table, at_first = _current_table(module, name)
-    known = _torchs_entries.setdefault(at_first, {})
+    table, initial_name = _current_table(module, name)
+    known = _torchs_entries.setdefault(initial_name, {})
     same = len(known) == len(table) and all(map(operator.is_, known.values(), table.values()))
-    if same and at_first in _complete:
+    if same and initial_name in _complete:
         return
-    reads = torchs.get(at_first, {})
+    reads = torchs.get(initial_name, {})
     fresh: dict[Any, Any] = {}
     programs: list[tuple[Any, Any]] = []
     for key, value in list(table.items()):
         if known.get(key, known) is value:
             fresh[key] = value
         elif _is_torchs(name, key, value, reads, torchs):
-            if kind != "constraint" or _namespace(key) in TORCH_NAMESPACES:  # else it hangs on the lowering
+            if (
+                kind != "constraint" or _namespace(key) in TORCH_NAMESPACES
+            ):  # otherwise it belongs to the lowering
                 fresh[key] = value
         else:
             programs.append((key, value))
-    _torchs_entries[at_first] = fresh
+    _torchs_entries[initial_name] = fresh
     others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if programs else {}
     for key, value in programs:
         if kind == "constraint" and key not in sys.modules[module].lowerings:
-            continue  # torch makes the entry anew, with a lowering, when it meets the operator
+            continue  # torch recreates the entry with a lowering when it compiles the operator
         where, function = f"{module}.{name}[{_name(key)}]", function_in(value)
         if id(value) in others:  # torch's for another operator
             yield Registration(where, kind, _like, (module, name, key, others[id(value)]), None)
@@ -112,13 +114,13 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
             watch = transfers.watch_entry, (where, module, name, key)
             yield Registration(where, kind, _put, (module, name, key, value), by, watch=watch)
     removed = sorted(reads.keys() - {_name(key) for key in table})
-    (_complete.discard if removed else _complete.add)(at_first)
+    (_complete.discard if removed else _complete.add)(initial_name)
     for gone in removed:
         yield Registration(f"{module}.{name} without {gone}", "removal", _remove, (module, name, gone), None)
 
 
 def _current_table(module: str, name: str) -> tuple[dict[Any, Any], str]:
-    """Return the table that torch uses, and its name in ``remember``: torch copies decompositions on first use."""
+    """Return the table that torch uses, and its name in ``_initial``; torch copies decompositions on first use."""
     loaded = sys.modules[module]
     fast = getattr(loaded, "fast_random_decomps", None)
     if name == "decompositions" and fast is not None and fast.cache_info().currsize:
@@ -131,7 +133,7 @@ def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs
     if reads is not None:
         return reads == _fingerprint(value)
     if name == "_maybe_layout_constraints" and _name(key) in torchs.get("lowerings", {}):
-        return False  # torch adds one only together with a lowering
+        return False  # torch adds a constraint only together with a lowering
     namespace, function = _namespace(key), function_in(value)
     if function is not None and not is_torchs(function):
         return False
@@ -139,8 +141,8 @@ def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs
 
 
 def _is_made_on_demand(name: str, key: Any, value: Any) -> bool:
-    """Return True if torch makes the entry itself in any process that compiles an operator which it does not know: a
-    call of that very operator, and the layout of its tags."""
+    """Return True if torch itself creates the entry when it compiles an operator without one: a fallback to the
+    operator, or the layout constraint of its tags."""
     if name == "_maybe_layout_constraints":
         lowering: Any = sys.modules[TABLES[0][0]]
         tag = torch._library.utils.get_layout_constraint_tag(key, with_default=True)
@@ -169,7 +171,7 @@ def _fingerprint(value: Any) -> str:
 
 
 def _facts(value: Any, depth: int) -> Any:
-    """Return what distinguishes a function from another in every process: its place, and its closure."""
+    """Return plain data that identify a function in any process: its place and its closure, down to ``depth``."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (OpOverload, OpOverloadPacket)):
@@ -226,7 +228,7 @@ def _added_patterns() -> Iterator[Registration]:
 
 
 _torchs_patterns: list[Any] = []
-"""Entries that are known to be torch's."""
+"""Patterns known to be torch's."""
 
 Path = tuple[str, str, Any]
 """Place of a pass: a module, a name, and a key in the value of that name."""
@@ -268,11 +270,11 @@ def _changed(module: str, change: Callable[[dict[Any, Any]], Undo], name: str) -
     return lambda: (undo(), forget())
 
 
-def _put(given: tuple[str, str, Any, Any]) -> Undo:
-    module, name, key, value = given
+def _put(arguments: tuple[str, str, Any, Any]) -> Undo:
+    module, name, key, value = arguments
     lowering: Any = importlib.import_module(module)
     if name == "_maybe_layout_constraints" and key not in lowering.lowerings:
-        # Torch would make both entries anew when it meets the operator; where the program put this one, it had met it.
+        # Create both entries, as torch had before the program changed this one; else torch would recreate them later.
         held = lowering.lowerings, lowering._maybe_layout_constraints
         before = [dict(one) for one in held]
         lowering.make_fallback(key, layout_constraint=value, warn=False)
@@ -286,13 +288,13 @@ def _put(given: tuple[str, str, Any, Any]) -> Undo:
     return _changed(module, put, name)
 
 
-def _like(given: tuple[str, str, Any, Any]) -> Undo:
-    module, name, key, other = given
+def _like(arguments: tuple[str, str, Any, Any]) -> Undo:
+    module, name, key, other = arguments
     return _put((module, name, key, getattr(importlib.import_module(module), name)[other]))
 
 
-def _remove(given: tuple[str, str, str]) -> Undo:
-    module, name, gone = given
+def _remove(arguments: tuple[str, str, str]) -> Undo:
+    module, name, gone = arguments
 
     def remove(table: dict[Any, Any]) -> Undo:
         taken = {key: table.pop(key) for key in list(table) if _name(key) == gone}

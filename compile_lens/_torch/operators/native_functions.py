@@ -1,8 +1,8 @@
-"""Torch's own table of operators, ``native_functions.yaml``, from the package ``torchgen`` in its wheel, and torch's
+"""Torch's table of operators, ``native_functions.yaml`` of the package ``torchgen`` in its wheel, and torch's
 namespaces.
 
-A wheel registers kernels only for the devices for which it was built. The table has those of every device. It needs no
-YAML parser: it is written in one narrow form, and only that is read here.
+A wheel registers kernels only for the devices for which it was built; the table has those of every device. Its format
+is so regular that no YAML parser is needed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ COMPOSITE = (
     "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )
-"""Dispatch keys of code that calls other operators, on any device."""
+"""Dispatch keys of implementations that call other operators, on any device."""
 
 _LINE = re.compile(r"^(- func|  \w+|    [\w, ]+):(.*)$", re.MULTILINE)
-"""The beginning of an entry, a field of one, and a kernel: distinguished by indentation."""
+"""The beginning of an entry, a field, or a kernel, distinguished by indentation."""
 
 _COMMENT = re.compile(r"\s+#.*$")
 
@@ -35,10 +35,10 @@ class Entry:
 
     Attributes:
         schema: as in the table, without a namespace.
-        dispatch: C++ functions by dispatch key; None if the entry has no such field, so that it is
-            made of other operators, differentiably.
+        dispatch: C++ functions by dispatch key; None without the field, for a differentiable composite of other
+            operators.
         delegate: the structured operator that has its kernels, or ``""``.
-        loops: True if its kernels for CPU and CUDA are made from one inner loop (``ufunc_inner_loop``).
+        loops: True if its kernels for CPU and CUDA are generated from one inner loop (``ufunc_inner_loop``).
     """
 
     schema: str
@@ -55,7 +55,7 @@ class _Draft:
 
 
 def find() -> Path | None:
-    """Return the file of the table; None if this torch came without it."""
+    """Return the path of the table; None if this torch lacks it."""
     spec = importlib.util.find_spec("torchgen")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = Path(folder) / PATH
@@ -66,13 +66,13 @@ def find() -> Path | None:
 
 @functools.cache
 def table() -> Mapping[str, Entry]:
-    """Return the entries by name (``"sort.stable"``); empty if there is no table."""
+    """Return the entries by name (``"sort.stable"``); empty without a table."""
     path = find()
     return parse(path.read_text(encoding="utf-8")) if path is not None else {}
 
 
 def parse(text: str) -> dict[str, Entry]:
-    """Return the entries of a table, and those generated from them."""
+    """Return the entries of a table, including those of generated operators."""
     drafts: list[_Draft] = []
     key = ""
     for name, value in _LINE.findall(text):
@@ -103,7 +103,7 @@ def parse(text: str) -> dict[str, Entry]:
 
 
 def implementation(entries: Mapping[str, Entry], name: str, key: str) -> tuple[str, str]:
-    """Return the kind of implementation of an operator for a dispatch key (``"CUDA"``), and its function: see
+    """Return the kind and function of an operator's implementation for a dispatch key (``"CUDA"``), as in
     ``Implementation``."""
     entry = entries[name]
     delegate = entries.get(entry.delegate)
@@ -124,7 +124,7 @@ def implementation(entries: Mapping[str, Entry], name: str, key: str) -> tuple[s
 
 
 def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]) -> tuple[str, ...]:
-    """Return further dispatch keys that have a kernel for an operator."""
+    """Return the dispatch keys with a kernel for an operator, except those in ``without``."""
     entry = entries[name]
     delegate = entries.get(entry.delegate)
     keys = {**(entry.dispatch or {}), **((delegate.dispatch or {}) if delegate is not None else {})}
@@ -133,9 +133,8 @@ def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]
 
 @functools.cache
 def beside_composites(key: str) -> tuple[str, ...]:
-    """Return operators that are made of others, differentiably, and have a kernel for a dispatch key all the same. If
-    torch was built with the kernel, autograd takes them whole, each with a formula of its own; elsewhere it takes the
-    others."""
+    """Return differentiable composite operators that also have a kernel for a dispatch key. If torch was built with the
+    kernel, autograd uses the operator's own formula; otherwise it differentiates the other operators."""
     entries = table()
     return tuple(
         name
@@ -148,7 +147,7 @@ TORCH_NAMESPACES = frozenset(
     "aten prim prims quantized quantized_decomposed inductor rngprims mkldnn c10d _c10d_functional mkl onednn profiler "
     "symm_mem fsdp higher_order".split()
 )
-"""Namespaces that torch fills itself."""
+"""Namespaces of torch's own operators."""
 
 BARE_NAMESPACES = frozenset("aten prims inductor _inductor_test prim mkldnn mkl quantized".split())
-"""Namespaces whose operators are known by their bare names: one of another namespace may have the same name."""
+"""Namespaces whose operators are recognised by name alone; an operator of another namespace may have the same name."""

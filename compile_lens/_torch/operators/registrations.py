@@ -1,5 +1,5 @@
-"""A program's registrations with torch, transferred to another process: Dynamo's marks on functions, settings that are
-functions, container classes, and changes to Inductor's tables."""
+"""Transfer of a program's registrations with torch: Dynamo's marks on functions, settings that are functions, container
+classes, and changes to Inductor's tables."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ IDS = {
     "_leaf_function_ids": "torch._dynamo.decorators.leaf_function",
     "_disallowed_callable_ids": "torch._dynamo.disallow_in_graph",
 }
-"""Dynamo's sets of functions, by address, and the call that adds to each. Non-strictly traced functions and leaves are
-also allowed ones."""
+"""Dynamo's sets of function addresses, and the call that adds to each. Non-strict and leaf functions are also allowed
+ones."""
 
 _OWN = "torch._dynamo."
-"""Prefix of the modules whose functions Dynamo itself registered."""
+"""Prefix of the modules whose functions Dynamo itself registers."""
 
 Setting = tuple[str, str, Any]
-"""A module of settings, a name in it, and a value that is not plain."""
+"""A config module, the name of a setting, and a value that is not plain."""
 
 
 def collect(
     own: Mapping[str, Any], settings: Iterable[Setting] = (), torchs: inductor_tables.Own | None = None
 ) -> Iterator[Registration]:
-    """Yield all registrations of this process; ``own`` are the program's modules by name, its script among them.
+    """Yield all registrations of this process. ``own`` are the program's modules by name, including its script;
     ``torchs`` are the original entries of Inductor's tables."""
     for module, name, value in settings:
         yield Registration(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
@@ -48,7 +48,7 @@ def collect(
 
 
 def _if_programs(value: Any, own: Mapping[str, Any]) -> Any:
-    """Return the function if it is the program's, so that it matters only if the program's code reaches it."""
+    """Return the function if it is the program's, and so matters only if the program's code reaches it; else None."""
     name = getattr(value, "__globals__", {}).get("__name__")
     return value if name == "__main__" or name in own else None
 
@@ -58,7 +58,7 @@ def _substitutes(own: Mapping[str, Any]) -> Iterator[Registration]:
     for original, substitute in list(handlers.items()):
         handler = getattr(substitute, "__torch_dynamo_polyfill__", None)
         name = str(getattr(handler, "__globals__", {}).get("__name__"))
-        if original is substitute or name.startswith(_OWN):  # it stands there under both
+        if original is substitute or name.startswith(_OWN):  # the table has it under both functions
             continue
         where = f"torch.compiler.substitute_in_graph({display_name(original)})"
         of = _if_programs(original, own)
@@ -69,7 +69,7 @@ def _substitutes(own: Mapping[str, Any]) -> Iterator[Registration]:
 
 
 _OF_TYPES = types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType
-"""Methods of types in C, which Dynamo also finds through their objects."""
+"""Methods of C types, which Dynamo also finds through their objects."""
 
 
 def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
@@ -78,7 +78,7 @@ def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
         return
     there: dict[int, list[str]] = {}
     for table in IDS:
-        # What nobody asked for yet is empty.
+        # torch fills the table on first use
         for one in getattr(getattr(rules, table, None), "function_ids", None) or ():
             there.setdefault(one, []).append(table)
     if not there:
@@ -100,27 +100,27 @@ def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
 
 
 _addresses: dict[int, Callable[[], Any]] = {}
-"""Weak references by address, so that not every object of the process has to be searched again."""
+"""Weak references by address, which avoid another search of all objects in the process."""
 
 
 def _objects_at(wanted: Iterable[int], rules: Any) -> list[Any]:
-    """Return the objects at these addresses."""
-    left = set(wanted)
+    """Return the objects with these addresses."""
+    remaining = set(wanted)
     objects: list[Any] = []
 
     def take(values: Iterable[Any]) -> None:
         for value in values:
-            if id(value) in left:
-                left.discard(id(value))
+            if id(value) in remaining:
+                remaining.discard(id(value))
                 objects.append(value)
-                with contextlib.suppress(TypeError):  # a method of C
+                with contextlib.suppress(TypeError):  # C methods have no weak references
                     _addresses[id(value)] = weakref.ref(value)
 
-    take([value for one in [*left] if (value := _addresses.get(one, _no_undo)()) is not None])
-    if left:
+    take([value for one in [*remaining] if (value := _addresses.get(one, _no_undo)()) is not None])
+    if remaining:
         rule_map = getattr(rules, "get_torch_obj_rule_map", None)
         take([] if rule_map is None else [one for one in rule_map() if callable(one)])
-    if left:
+    if remaining:
         take(gc.get_objects())
     return objects
 
@@ -138,15 +138,15 @@ def _handlers() -> dict[Any, Any]:
 # In the other process --------------------------------------------------------------------------------------
 
 
-def _set(given: Setting) -> Undo:
-    module, name, value = given
+def _set(arguments: Setting) -> Undo:
+    module, name, value = arguments
     patch = importlib.import_module(module).patch({name: value})
     patch.__enter__()
     return lambda: patch.__exit__(None, None, None)
 
 
-def _mark_function(given: tuple[Any, list[str]]) -> Undo:
-    value, wanted = given
+def _mark_function(arguments: tuple[Any, list[str]]) -> Undo:
+    value, wanted = arguments
     rules: Any = importlib.import_module("torch._dynamo.trace_rules")
     undo: list[Undo] = []
     for table in IDS:
@@ -160,15 +160,15 @@ def _mark_function(given: tuple[Any, list[str]]) -> Undo:
 
 
 def _substitute(substitute: Any) -> Undo:
-    """Register a substitute in the other process. ``made`` is the decorator's result: it holds the original and its
-    substitute."""
+    """Register a substitute in the other process. ``substitute`` is the decorator's result, with references to the
+    original and the handler."""
     original, handler = substitute.__torch_dynamo_original__, substitute.__torch_dynamo_polyfill__
     decorators: Any = importlib.import_module("torch._dynamo.decorators")
     rules: Any = importlib.import_module("torch._dynamo.trace_rules")
     builder: Any = importlib.import_module("torch._dynamo.variables.builder")
     handlers = _handlers()
     before = handlers.get(original)
-    if before is substitute:  # known since its module was imported
+    if before is substitute:  # the import of its module registered it
         return _no_undo
     addresses = builder.VariableBuilder._id_dispatch()
     tables = ((handlers, _identity), (rules.get_torch_obj_rule_map(), _identity), (addresses, id))
@@ -182,16 +182,16 @@ def _substitute(substitute: Any) -> Undo:
 
     taken = take(original, before)
     folds = getattr(substitute, "__torch_dynamo_can_constant_fold_through__", False)
-    again = decorators.substitute_in_graph(
+    registered = decorators.substitute_in_graph(
         original, can_constant_fold_through=folds, skip_signature_check=True
     )(handler)
     for table, key in tables:
-        table[key(substitute)] = table[key(again)]
+        table[key(substitute)] = table[key(registered)]
     handlers[original] = handlers[substitute] = substitute
     ids.add(id(substitute))
 
     def undo() -> None:
-        take(original, again, substitute)
+        take(original, registered, substitute)
         for table, one, value in taken:
             table[one] = value
         for one in (original, before) if before is not None else ():
@@ -204,12 +204,12 @@ def _identity(value: Any) -> Any:
     return value
 
 
-_WORDS = "torch.utils._pytree.register_pytree_node"
+_REGISTER_NODE = "torch.utils._pytree.register_pytree_node"
 
 
 def container_places(own: Mapping[str, Any]) -> Iterator[Registration]:
-    """Yield the program's container classes (``torch.utils._pytree``); ``own`` are its modules by name. Registrations
-    on import of a module happen there too."""
+    """Yield the program's container classes (``torch.utils._pytree``) that importing its modules does not register;
+    ``own`` are its modules by name."""
     for kind, node in list(pytree.SUPPORTED_NODES.items()):
         module = str(getattr(kind, "__module__", ""))
         function = function_in(node.flatten_fn)
@@ -218,7 +218,7 @@ def container_places(own: Mapping[str, Any]) -> Iterator[Registration]:
             continue
         stored = pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
         value = kind, tuple(node), None if stored is None else tuple(stored), kind in _constants()
-        where = f"{_WORDS}({kind.__qualname__})"
+        where = f"{_REGISTER_NODE}({kind.__qualname__})"
         yield Registration(
             where, "container", _register, value, None if is_torchs(function) else function, kind
         )
@@ -229,9 +229,9 @@ def _constants() -> set[type]:
     return constants
 
 
-def _register(given: tuple[type, tuple[Any, ...], tuple[Any, ...] | None, bool]) -> Undo:
+def _register(arguments: tuple[type, tuple[Any, ...], tuple[Any, ...] | None, bool]) -> Undo:
     """Register a container in the other process."""
-    kind, node, stored, constant = given
+    kind, node, stored, constant = arguments
     if kind in pytree.SUPPORTED_NODES:  # the import of its module registered it
         return lambda: None
     name, to, of = (None, None, None) if stored is None else stored[1:]

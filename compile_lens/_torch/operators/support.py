@@ -1,4 +1,4 @@
-"""Support of an operator by this torch: its table of kernels, its dispatcher, and Inductor's registries."""
+"""Support for an operator in this torch, from its table of kernels, its dispatcher, and Inductor's registries."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from . import native_functions
 from .native_functions import Entry
 
 KEYS = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}
-"""Dispatch keys of the backends. AMD's GPUs are ``CUDA`` to PyTorch as well."""
+"""Dispatch keys of the backends. PyTorch uses ``CUDA`` for AMD's GPUs too."""
 
 MPS_ON_CPU = {
     "embedding_renorm_": "embedding_renorm_",
     "linalg_svd": "_linalg_svd.U",
     "linalg_svd.U": "_linalg_svd.U",
 }
-"""Operators that the MPS backend hands to the CPU by itself (``aten/src/ATen/mps/MPSFallback.mm``), where the table
-has no MPS kernel for the operator on the right."""
+"""Operators that the MPS backend itself runs on the CPU (``aten/src/ATen/mps/MPSFallback.mm``), if the table has no MPS
+kernel for the operator on the right."""
 
 
 def source(namespace: str = "aten") -> str:
-    """Return the source of the answers."""
+    """Return the source of the facts about operators of a namespace."""
     if namespace != "aten":
         return f"what is registered in this process, torch {torch.__version__}"
     return f"torchgen/{native_functions.PATH} of torch {torch.__version__}"
 
 
 def entries() -> dict[str, Entry]:
-    """Return the table. Raises ``UsageError`` if this torch came without it."""
+    """Return the table. Raises ``UsageError`` if this torch lacks it."""
     rows = native_functions.table()
     if not rows:
         raise UsageError(
@@ -46,10 +46,9 @@ def entries() -> dict[str, Entry]:
 
 
 def names_of(op: Any) -> tuple[str, str, str]:
-    """Return ``(namespace, name, overload)`` of a user's name for an operator; the overload is ``""`` if none was
-    given.
+    """Return ``(namespace, name, overload)`` for a user's operator or name; the overload is ``""`` if not given.
 
-    Raises ``UsageError`` for what is none, or is several.
+    Raises ``UsageError`` if ``op`` is no operator, or a function of several.
     """
     if isinstance(op, str):
         text = op.strip().removeprefix("torch.ops.").replace("::", ".")
@@ -75,13 +74,15 @@ def _of_function(op: Any) -> tuple[str, str, str]:
     from torch.jit import _builtins
 
     find: Callable[[Any], str | None] = getattr(_builtins, "_find_builtin", lambda _: None)
-    with warnings.catch_warnings():  # looking it up touches deprecated parts of torch.jit
+    with warnings.catch_warnings():  # the lookup uses deprecated parts of torch.jit
         warnings.simplefilter("ignore")
         full_name = find(op) if callable(op) else None
     name = getattr(op, "__name__", "")
     if not full_name and type(op).__name__ == "method_descriptor" and f"aten::{name}" in _registered():
         full_name = f"aten::{name}"  # torch.Tensor.sort
-    if full_name and not hasattr(op, "__code__"):  # einsum is mapped too, and is Python that calls several
+    if full_name and not hasattr(
+        op, "__code__"
+    ):  # einsum is mapped too, but is a Python function that calls several
         namespace, _, name = full_name.partition("::")
         return namespace, name, ""
     if not callable(op):
@@ -127,13 +128,13 @@ KEPT_IN_PLACE = frozenset(
     "_amp_update_scale_ as_strided_ bernoulli_ copy_ fill_ index_put_ resize_ resize_as_ scatter_ scatter_add_ "
     "scatter_reduce_ set_ unsqueeze_".split()
 )
-"""ATen operators that write in place, and that AOTAutograd leaves or Inductor makes itself: the write to an input at
-the end of a graph, its own lowerings, and the kernels that it calls. So it does some of ``_foreach_*_``."""
+"""In-place ATen operators that may remain after AOTAutograd, or that Inductor adds: for the write to an input at the
+end of a graph, for its own lowerings, and for kernels that it calls. Some ``_foreach_*_`` are also such."""
 
 
 def functional_name(overload: str) -> str:
-    """Return the operator that stands in functional graphs for one that writes in place or to ``out=``, ``add`` for
-    ``aten.add_.Tensor``; ``""`` for one that does neither, or may be in such a graph itself."""
+    """Return the functional operator for one that writes in place or to ``out=``: ``add`` for ``aten.add_.Tensor``.
+    Return ``""`` for an operator that does neither, or that functional graphs may contain."""
     name = overload.removeprefix("aten.")
     op = _operator("aten", name)
     base = name.partition(".")[0]
@@ -148,7 +149,7 @@ def functional_name(overload: str) -> str:
 
 
 def _writes_out(name: str) -> bool:
-    """Return True if an overload writes its results to tensors that it gets by name (``out=``)."""
+    """Return True if an overload writes its results to keyword arguments (``out=``)."""
     op = _operator("aten", name)
     return op is not None and any(
         a.kwarg_only and a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments
@@ -184,7 +185,8 @@ def _overload(table: dict[str, Entry], name: str) -> Overload:
 
 
 def lookup(target: str, backend: str) -> Implementation | None:
-    """Return the implementation of ``"aten.sort.stable"`` on a backend; None if torch's table does not have it."""
+    """Return the implementation of an operator such as ``"aten.sort.stable"`` on a backend; None if it is not in
+    torch's table."""
     parts = target.split(".")
     if parts[0] != "aten" or len(parts) < 2:
         return None
@@ -197,9 +199,7 @@ def _implementation(table: dict[str, Entry], name: str, backend: str) -> Impleme
     how, by = native_functions.implementation(table, name, KEYS[backend])
     if how != "kernel" and _dispatches(f"aten::{name}", backend):
         if how == "none":
-            return Implementation(
-                backend, "registered"
-            )  # by Python, or in a place that the table does not cover
+            return Implementation(backend, "registered")  # in Python, or elsewhere outside of the table
     if backend == "mps" and how != "kernel" and name in MPS_ON_CPU:
         part = MPS_ON_CPU[name]
         if part not in table or native_functions.implementation(table, part, "MPS")[0] != "kernel":
@@ -208,7 +208,7 @@ def _implementation(table: dict[str, Entry], name: str, backend: str) -> Impleme
 
 
 def _custom(op: Any, namespace: str, name: str, wanted: str) -> tuple[Overload, ...]:
-    """Return the operators of a library: only the registrations in this process are known."""
+    """Return the overloads of a library's operator, for which only this process's registrations are known."""
     own = [n for n in _registered() if n.partition(".")[0] == f"{namespace}::{name}"]
     if wanted:
         full = f"{namespace}::{name}" + ("" if wanted == "default" else f".{wanted}")
@@ -240,7 +240,7 @@ def _registered() -> frozenset[str]:
 
 
 def is_of_library(name: str) -> bool:
-    """Return True for a bare name that ATen does not have, and an operator of another library in this process has."""
+    """Return True for a bare name that another library in this process has and ATen lacks."""
     libraries = {
         full.partition("::")[0] for full in _registered() if full.partition("::")[2].partition(".")[0] == name
     }
@@ -251,7 +251,7 @@ def _dispatches(name: str, backend: str) -> bool:
     """Return True if this process has a kernel for an operator on a backend."""
     try:
         return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, KEYS[backend]))
-    except RuntimeError:  # it is in the table, and not registered
+    except RuntimeError:  # it is in the table but not registered
         return False
 
 
@@ -265,7 +265,7 @@ def _operator(namespace: str, name: str) -> Any:
 
 
 def _inductor(op: Any, implementations: tuple[Implementation, ...]) -> tuple[str, str]:
-    """Return Inductor's treatment of an operator, in a word and in a sentence."""
+    """Return Inductor's treatment of an operator, as a short term and as a sentence."""
     if op is None:
         return "not registered", "Inductor does not know it: it is not registered in this process."
     try:
@@ -311,7 +311,7 @@ def _is_choice(lowering: Any) -> bool:
 
 
 def _may_call_kernel(lowering: Any) -> bool:
-    """Return True if a lowering that generates code has a way out: it uses one of Inductor's that calls the
+    """Return True if a lowering that generates code may instead use one of Inductor's fallbacks, which calls the
     operator."""
     function = inspect.unwrap(lowering)
     code = getattr(function, "__code__", None)
@@ -340,24 +340,24 @@ def _limits(op: Any) -> str:
 
 
 def features(device: str) -> tuple[str, ...] | None:
-    """Return what Inductor's backend for a type of device generates beyond loops (``SCAN``, ``SORT``); None: not
+    """Return the features of Inductor's backend for a device type beyond loops (``SCAN``, ``SORT``); None if not
     observed."""
     try:
         from torch._inductor.codegen import common
 
         return tuple(sorted(f.name for f in common.get_backend_features(device)))
     except (ImportError, AttributeError, AssertionError, RuntimeError, NotImplementedError):
-        return None  # a torch that asks for more of the device: one detail less
+        return None  # some versions of torch query the absent device for this
 
 
 def lowering_kind(target: str) -> str:
-    """Return Inductor's treatment of an operator, ``""`` if it does not know it."""
+    """Return Inductor's treatment of an operator as a short term, ``""`` for an unknown operator."""
     op = _of_target(target)
     return _inductor(op, ())[0] if op is not None else ""
 
 
 def may_call(target: str) -> bool:
-    """Return True if Inductor's lowering of an operator either generates code or calls the operator."""
+    """Return True if Inductor's lowering of an operator may call the operator instead of generating code."""
     try:
         from torch._inductor import lowering
     except ImportError:

@@ -20,7 +20,7 @@ AS_THERE = "as on the device"
 
 @contextlib.contextmanager
 def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]:
-    """For the duration, captures of ``recorder`` are for the device of ``model``; None changes nothing."""
+    """Make captures of ``recorder``, for the duration, be for the device of ``model``; None changes nothing."""
     if model is None or (model.device == "cpu" and not model.arch):
         yield
     elif model.device == "cpu":
@@ -35,28 +35,28 @@ def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None
         from .stand_in import StandIn
 
         _refuse_settings(recorder.spec.patches, model)
-        made_for = recorder.target
-        made_for.model = model
-        made_for.stand_in = stand_in = StandIn(model)
-        made_for.may_differ = caveats.capture_caveats(model, recorder.spec.patches)
+        target = recorder.target
+        target.model = model
+        target.stand_in = stand_in = StandIn(model)
+        target.may_differ = caveats.capture_caveats(model, recorder.spec.patches)
         try:
             with stand_in.placed():
                 yield
         finally:
-            made_for.queries = stand_in.queries.recorded()
-            made_for.traced = AS_THERE
+            target.queries = stand_in.queries.recorded()
+            target.traced = AS_THERE
             if recorder.frames.skipped or any(
                 draft.ending is not None and draft.ending.kind != "return"
                 for draft in recorder.drafts.values()
             ):
-                made_for.may_differ += (caveats.UNTRACED,)
+                target.may_differ += (caveats.UNTRACED,)
             if stand_in.queries.on_meta:
-                made_for.may_differ += (caveats.NOTHING_COMPUTED,)
-            made_for.stand_in = None
+                target.may_differ += (caveats.NOTHING_COMPUTED,)
+            target.stand_in = None
 
 
 def _refuse_settings(patches: dict[str, Any], model: DeviceModel) -> None:
-    """Raise ``UsageError`` for a setting with which torch generates no code without the device."""
+    """Raise ``UsageError`` for a setting under which torch cannot generate code without the device."""
     import torch._inductor.config as config
 
     if patches.get("fx_wrapper", getattr(config, "fx_wrapper", False)):
@@ -68,7 +68,7 @@ def _refuse_settings(patches: dict[str, Any], model: DeviceModel) -> None:
 
 
 def check_devices(draft: Draft, gm: Any) -> None:
-    """Note where a captured graph needs a second device, which is absent."""
+    """Record a refused call if a captured graph needs a second device, which the target lacks."""
     stand_in = draft.recorder.target.stand_in
     if stand_in is None:
         return
@@ -85,32 +85,32 @@ def check_devices(draft: Draft, gm: Any) -> None:
 
 
 def check_library_call(draft: Draft, node: Any, nested: str) -> None:
-    """Note a generated library call, for which Inductor has ``node``, if the device will refuse it. ``nested`` is the
-    body of a higher-order operator that contains it: whether that runs is not known here."""
-    made_for = draft.recorder.target
-    if made_for.model is None or made_for.stand_in is None:
+    """Record a generated library call, Inductor's ``node``, if the device will refuse it. ``nested`` is the path of the
+    containing body of a higher-order operator, which may not run."""
+    target = draft.recorder.target
+    if target.model is None or target.stand_in is None:
         return
     from ..ground import source_places
     from ..ground.recorder_state import RefusedCall
     from . import device_refusals
 
-    made_for.stand_in.timing.product(node)
+    target.stand_in.timing.product(node)
     called = getattr(node, "python_kernel_name", None) or getattr(node, "op_overload", None)
-    refusal = device_refusals.refusal(made_for.model, str(called or ""), getattr(node, "inputs", ()))
+    refusal = device_refusals.refusal(target.model, str(called or ""), getattr(node, "inputs", ()))
     if refusal is None:
         return
     error, why = refusal
     origins = sorted(getattr(node, "origins", ()), key=str)
     frames = next(filter(None, (source_places.frames(one.meta.get("stack_trace")) for one in origins)), ())
-    if nested or draft.phase == "backward":  # here it does not run
+    if nested or draft.phase == "backward":  # not run on this machine
         words = f"which the device refuses when it runs: {error} ({why})"
-        made_for.stand_in.queries.put("called", str(called), words, frames[-1] if frames else None, once=True)
+        target.stand_in.queries.put("called", str(called), words, frames[-1] if frames else None, once=True)
     else:
         draft.refused.append(RefusedCall(draft.phase, error, why, frames))
 
 
 def model_and_caveats(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
-    """Return the name of the model for which code was generated, and what may be different on the real device."""
+    """Return the name of the model for which code was generated, and possible differences on the real device."""
     recorder = draft.recorder
     model = recorder.target.model
     if model is None:

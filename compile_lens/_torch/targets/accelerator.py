@@ -1,16 +1,16 @@
-"""Makes torch's C++ take an absent device for the accelerator of this build, so that autograd, the dispatcher and
-autocast work on fake tensors of it.
+"""A stand-in for the accelerator in torch's C++, so that autograd, the dispatcher and autocast work on fake tensors of
+an absent device.
 
-Three things in C++ query the device before any kernel would run:
+Three parts of torch's C++ query the device before any kernel would run:
 
-1. c10's table of device guards, by the number of the type. A guard that is written in Python, and does nothing, is put
-there. (Not the CPU's: the index of its stream is -1, with which autograd's engine indexes a list. Nor torch's own
-stand-in for devices without a driver, which torch 2.11 frees with the thread that made it.) 2.
-``at::getAccelerator()``, which queries the object of the device's hooks: it gets a copy of its own table of functions,
-in which ``isBuilt`` and ``hasPrimaryContext`` return true. In CUDA's table cuDNN is there too (``cudnn.py``). 3. The
-threads of autograd's engine, which are started once: a caller with such tensors must stay in one thread.
+1. c10's table of device guards, by device type. A guard written in Python that does nothing is inserted. (The CPU's
+does not work: its stream index is -1, with which autograd's engine indexes a list. Nor does torch's own guard for
+devices without a driver, which torch 2.11 frees with the thread that created it.) 2. ``at::getAccelerator()``, which
+queries the device's hooks object. The object gets a copy of its virtual function table in which ``isBuilt`` and
+``hasPrimaryContext`` return true, and, for CUDA, cuDNN is present (``cudnn.py``). 3. The threads of autograd's engine,
+which are started once, so that backward of such tensors must stay in one thread.
 
-A wrong offset would be a crash and no exception, so this is for processes of ours. Each step is checked, and undone.
+A wrong offset would crash the process, so this is only for processes of ours. Each step is checked and can be undone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import cudnn
 from .replacements import Replacements
 
 NUMBERS = {"cuda": 1, "mps": 13}
-"""c10's numbers of the device types, which are their indices in the table."""
+"""c10's numbers of the device types, which index the table."""
 
 _DEVICE_TYPES = 21
 _META, _PRIVATE = 14, 20
@@ -34,36 +34,36 @@ _TABLE = "_ZN3c104impl26device_guard_impl_registryE"
 _HOOKS = {"cuda": "_ZN2at6detail12getCUDAHooksEv", "mps": "_ZN2at6detail11getMPSHooksEv"}
 _SUFFIXES = (".so", ".dylib")
 
-_HEAD, _WORDS = 2, 50
-"""Words before and in a class's table of functions: CUDA's has 50 (torch 2.11 to 2.15)."""
+_WORDS_BEFORE_TABLE, _TOTAL_WORDS = 2, 50
+"""Number of words before a class's virtual function table, and in all: CUDA's has 50 (torch 2.11 to 2.15)."""
 
 _IS_BUILT, _IS_AVAILABLE, _HAS_PRIMARY_CONTEXT = 2, 3, 4
-"""Indices in that table, by ATen/detail/AcceleratorHooksInterface.h; two destructors precede them."""
+"""Indices in that table by ATen/detail/AcceleratorHooksInterface.h, after two destructors."""
 
 
 class _Unfit(Exception):
-    """The reason why this build cannot take the device."""
+    """Raised if this build of torch cannot have the stand-in, with the reason."""
 
 
 def place(places: Replacements, kind: str, major: int = 0) -> None:
-    """Make ``kind`` (``cuda``, ``mps``) the accelerator of this process, unless it is. ``major`` is the first number
-    of CUDA's compute capability.
+    """Make ``kind`` (``cuda``, ``mps``) the accelerator of this process unless it is present. ``major`` is the major
+    compute capability of CUDA.
 
-    Raises ``UsageError`` if torch's libraries do not fit, with everything restored.
+    Raises ``UsageError``, with everything restored, if torch's libraries are not as expected.
     """
     if is_present(kind):
         return
-    mine = Replacements()
-    places.add(mine.close)
+    replacements = Replacements()
+    places.add(replacements.close)
     try:
-        _place(mine, kind, major)
+        _place(replacements, kind, major)
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
-        ):  # it asks for a gradient, whatever the mode here
+        ):  # the check needs gradients, whatever the caller's mode
             _check(kind)
     except (_Unfit, OSError, ValueError, AttributeError, RuntimeError) as error:
-        mine.close()
+        replacements.close()
         raise UsageError(
             f"this build of torch ({torch.__version__}) cannot be given a stand-in for {kind}: {error}. "
             f"Capture on a machine with that device, or with torch's wheel for Linux"
@@ -71,14 +71,14 @@ def place(places: Replacements, kind: str, major: int = 0) -> None:
 
 
 def probe(kind: str) -> str:
-    """Place it, and restore everything. If this build is different than it looks, the process ends by a signal."""
+    """Install the stand-in and restore everything; if this build is not as expected, a signal may end the process."""
     with Replacements() as places, places:
         place(places, kind)
     return kind
 
 
 def is_present(kind: str) -> bool:
-    """Return True if this machine has one."""
+    """Return True if this machine has a device of this type."""
     return bool(torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available())
 
 
@@ -87,14 +87,18 @@ def _place(places: Replacements, kind: str, major: int) -> None:
     guard = _Guard.place_of(table, kind)
     hooks = _hooks(kind)
     functions = _copied_functions(hooks)
-    yes = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value  # takes nothing, returns 1
-    functions[_HEAD + _IS_BUILT] = functions[_HEAD + _HAS_PRIMARY_CONTEXT] = yes
+    yes = ctypes.cast(
+        ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p
+    ).value  # takes no argument and returns 1
+    functions[_WORDS_BEFORE_TABLE + _IS_BUILT] = functions[_WORDS_BEFORE_TABLE + _HAS_PRIMARY_CONTEXT] = yes
     if kind == "cuda":
-        cudnn.place_cudnn(functions, _HEAD, major, yes, functions[_HEAD + _IS_AVAILABLE])
-    if kind == "mps" and torch.version.cuda is not None:  # of two accelerators torch takes none
+        cudnn.place_cudnn(
+            functions, _WORDS_BEFORE_TABLE, major, yes, functions[_WORDS_BEFORE_TABLE + _IS_AVAILABLE]
+        )
+    if kind == "mps" and torch.version.cuda is not None:  # with two accelerators torch uses none
         others = _hooks("cuda")
         without = _copied_functions(others)
-        without[_HEAD + _IS_BUILT] = functions[_HEAD + _IS_AVAILABLE]
+        without[_WORDS_BEFORE_TABLE + _IS_BUILT] = functions[_WORDS_BEFORE_TABLE + _IS_AVAILABLE]
         _point(places, others, without)
     places.add(table.__setitem__, number, table[number])
     table[number] = guard
@@ -110,7 +114,7 @@ def _library(name: str) -> Any:
 
 
 def _table() -> Any:
-    """Return c10's table of guards, after the checks that are possible from here."""
+    """Return c10's table of guards after checks of the device types' numbers. Raises _Unfit if they differ."""
     kinds = {int(value): name for name, value in torch._C._autograd.DeviceType.__members__.items()}
     numbers = {name.upper(): number for name, number in NUMBERS.items()}
     numbers |= {"CPU": 0, "META": _META, "PRIVATEUSE1": _PRIVATE}
@@ -125,19 +129,19 @@ def _table() -> Any:
 
 
 class _Guard(torch._C._acc.DeviceGuard if hasattr(torch._C, "_acc") else object):  # type: ignore[misc]
-    """A guard that switches nothing. There is one, for ever: torch keeps what is registered."""
+    """A guard that switches nothing. One instance lives forever, since torch keeps it registered."""
 
     kind = "cuda"
-    kept: tuple[Any, int] | None = None
+    instance: tuple[Any, int] | None = None
 
     def type_(self) -> Any:
         return getattr(torch._C._autograd.DeviceType, self.kind.upper())
 
     @classmethod
     def place_of(cls, table: Any, kind: str) -> int:
-        """Return its address. It is made in the place of the private type, whose entry is restored."""
+        """Return the guard's address. It is registered as that of the private type, whose entry is then restored."""
         cls.kind = kind
-        if cls.kept is None:
+        if cls.instance is None:
             before = table[_PRIVATE]
             table[_PRIVATE] = None
             try:
@@ -145,14 +149,14 @@ class _Guard(torch._C._acc.DeviceGuard if hasattr(torch._C, "_acc") else object)
                 done = torch._C._acc.register_python_privateuseone_device_guard(guard)
                 if not done or not table[_PRIVATE]:
                     raise _Unfit("it took no guard that is written in Python")
-                cls.kept = guard, table[_PRIVATE]
+                cls.instance = guard, table[_PRIVATE]
             finally:
                 table[_PRIVATE] = before
-        return cls.kept[1]
+        return cls.instance[1]
 
 
 def _hooks(kind: str) -> Any:
-    """Return the first word of the hooks' object: the address of its table of functions."""
+    """Return the first word of the hooks object, which is the address of its virtual function table."""
     get = getattr(_library("libtorch_cpu"), _HOOKS[kind])
     get.restype = ctypes.c_void_p
     return ctypes.c_void_p.from_address(get())
@@ -160,22 +164,24 @@ def _hooks(kind: str) -> Any:
 
 def _copied_functions(hooks: Any) -> Any:
     word = ctypes.sizeof(ctypes.c_void_p)
-    start = hooks.value - _HEAD * word
-    return (ctypes.c_void_p * _WORDS).from_buffer_copy((ctypes.c_char * (_WORDS * word)).from_address(start))
+    start = hooks.value - _WORDS_BEFORE_TABLE * word
+    return (ctypes.c_void_p * _TOTAL_WORDS).from_buffer_copy(
+        (ctypes.c_char * (_TOTAL_WORDS * word)).from_address(start)
+    )
 
 
 def _point(places: Replacements, hooks: Any, functions: Any) -> None:
     places.add(_put_back, hooks, hooks.value, functions)
-    hooks.value = ctypes.addressof(functions) + _HEAD * ctypes.sizeof(ctypes.c_void_p)
+    hooks.value = ctypes.addressof(functions) + _WORDS_BEFORE_TABLE * ctypes.sizeof(ctypes.c_void_p)
 
 
 def _put_back(hooks: Any, value: int, used: Any) -> None:
-    """Restore the table. ``used`` is kept alive until here: the object's functions were in it."""
+    """Restore the table. The argument ``used`` keeps the replacement alive until now."""
     hooks.value = value
 
 
 def _check(kind: str) -> None:
-    """Check that torch has this accelerator, and that autograd works on a fake tensor of it."""
+    """Raise _Unfit unless torch has this accelerator and autograd works on a fake tensor of it."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     current = torch._C._accelerator_getAccelerator()

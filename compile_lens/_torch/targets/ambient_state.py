@@ -1,5 +1,5 @@
-"""State that a program set around a capture: a region of autocast, hooks of all modules, and modes that see each
-operator."""
+"""State that a program set around a capture: an autocast region, hooks of all modules, and modes that intercept
+operators."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ OFF = (
 
 
 def autocast_region() -> tuple[DeviceQuery, ...]:
-    """Return the region of autocast around the capture, if it casts for no device, with the line of its ``with`` if
-    known, else with the line of the capture."""
+    """Return the autocast region around the capture if it is off for every device, with the line of its ``with``, or
+    else that of the capture."""
     torch.autocast_increment_nesting()
     inside = torch.autocast_decrement_nesting() > 0
     if not inside or any(map(torch.is_autocast_enabled, KINDS)):
@@ -45,7 +45,7 @@ def autocast_region() -> tuple[DeviceQuery, ...]:
 
 
 def _program_frames() -> Iterator[Any]:
-    """Frames of the program, from the innermost on."""
+    """Yield the program's frames, innermost first."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not is_internal(frame.f_code.co_filename):
@@ -54,7 +54,7 @@ def _program_frames() -> Iterator[Any]:
 
 
 def _region(frame: Any) -> tuple[str, int] | None:
-    """Return the innermost ``with`` around a frame's line that enters a region by name: its text and line."""
+    """Return the text and line of the innermost ``with`` around a frame's line that names autocast."""
     try:
         tree = syntax.parse(source_text.text(frame.f_code.co_filename, frame.f_lineno, frame.f_globals))
     except (SyntaxError, ValueError):
@@ -75,13 +75,13 @@ def _within(node: ast.With | ast.AsyncWith, line: int) -> bool:
 
 HOOKS = tuple(
     f"_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
-)  # those of registration call nothing while a program runs
+)  # hooks of registration are not called while a program runs
 """Torch's tables for ``register_module_forward_hook`` and the like."""
 
 without_modes = _python_dispatch._disable_current_modes
-"""A context in which no mode sees operations on tensors."""
+"""A context manager that turns off modes for operations on tensors."""
 
-STAYS_HERE = "which stays in this process: the code is of the program without it"
+NOT_TRANSFERRED = "which stays in this process: the code is of the program without it"
 
 
 def process_state() -> tuple[DeviceQuery, ...]:
@@ -89,7 +89,7 @@ def process_state() -> tuple[DeviceQuery, ...]:
     frame = running_line()
     if frame is None:
         return ()
-    return tuple(DeviceQuery(name, STAYS_HERE, frame, kind="not transferred") for name in _state_names())
+    return tuple(DeviceQuery(name, NOT_TRANSFERRED, frame, kind="not transferred") for name in _state_names())
 
 
 def _state_names() -> Iterator[str]:
@@ -97,13 +97,13 @@ def _state_names() -> Iterator[str]:
         if getattr(modules, name, None):
             yield f"a hook of all modules (torch.nn.modules.module.{name})"
     for mode in _get_current_function_mode_stack():
-        if not isinstance(mode, DeviceContext):  # which crosses
+        if not isinstance(mode, DeviceContext):  # which is transferred
             yield f"a mode around the capture ({_mode_name(mode)})"
     stance = getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None)
     if getattr(stance, "backend", None) is not None:
         yield "torch.compiler.set_stance(force_backend=…)"
     for mode in _python_dispatch._get_current_dispatch_mode_stack():
-        if not isinstance(mode, FakeTensorMode):  # in which tensors are made that have no data
+        if not isinstance(mode, FakeTensorMode):  # under which tensors have no data
             yield f"a mode around the capture ({_mode_name(mode)})"
 
 

@@ -1,4 +1,4 @@
-"""Chooses the kernel of ``scaled_dot_product_attention`` by the target: its C++ does so by the device of its
+"""Choice of the kernel of ``scaled_dot_product_attention`` for the target; its C++ chooses by the device of its
 inputs."""
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ MAY_DIFFER = (
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 ALIGNED = 8
-"""Elements to which PyTorch pads the inputs of flash and efficient attention (``attention.cpp``)."""
+"""Multiple of elements to which PyTorch pads the inputs of flash and efficient attention (``attention.cpp``)."""
 
 
 def place(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
-    """Choose as the target would, while this thread traces for it."""
+    """Make this thread choose as the target would while it traces for it."""
     operator = torch.ops.aten.scaled_dot_product_attention.default
-    batched = _takes_a_batch_of_one(operator)  # before the operator is another
+    batched = _adds_batch_dimension(operator)  # before the operator is replaced
     capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
     choose = _mps if model.device == "mps" else _Cuda(capability, queries)
     if model.device == "cuda":
         _place_queries(places, capability)
         _place_order(places, capability)
     chosen = _Attention(operator, choose, model.device, batched)
-    places.entry(operator.py_kernels, _COMPOSITE, chosen)  # where a mode takes it apart, in inference mode
+    places.entry(operator.py_kernels, _COMPOSITE, chosen)  # for a mode that decomposes it in inference mode
     operator._dispatch_cache.clear()
     places.add(operator._dispatch_cache.clear)
-    # Everywhere else, also where what eager PyTorch dispatches is counted, which knows no kernels but the dispatcher's.
+    # For everything else, such as the count of eager operators, which only uses the dispatcher's kernels.
     library = torch.library.Library("aten", "IMPL")
     places.add(library._destroy)
     library.impl("scaled_dot_product_attention", chosen, f"Autograd{model.device.upper()}")
 
 
 def _place_order(places: Replacements, capability: tuple[int, int]) -> None:
-    """Set the device's order of back ends, as PyTorch does on first use; an order that the program set stays."""
+    """Set the device's order of back ends, as PyTorch does on first use, unless the program has set an order."""
     before = torch_settings.attention_order()
-    of_a_device = tuple(before) == attention_rules.CUDNN_ORDER and torch.cuda.is_available()
-    if tuple(before) == attention_rules.DEFAULT_ORDER or of_a_device:
+    set_by_device = tuple(before) == attention_rules.CUDNN_ORDER and torch.cuda.is_available()
+    if tuple(before) == attention_rules.DEFAULT_ORDER or set_by_device:
         torch_settings.set_attention(({}, [*attention_rules.device_order(capability)]))
         places.add(torch_settings.set_attention, ({}, before))
 
 
 def _place_queries(places: Replacements, capability: tuple[int, int]) -> None:
-    """Answer a program's queries of the rules while it is traced, consistently with the choice here."""
+    """Answer the program's queries of the rules during tracing, consistently with the choice here."""
     places.attribute(torch.backends.cuda, "is_flash_attention_available", PHASE, lambda: True)
     for name, backend in (
         ("flash", SDPBackend.FLASH_ATTENTION),
@@ -86,9 +86,9 @@ def _can(backend: Any, capability: tuple[int, int]) -> Callable[..., bool]:
 
 
 @functools.cache
-def _takes_a_batch_of_one(operator: Any) -> bool:
-    """Return True if this PyTorch takes tensors of three dimensions for a batch of one before it chooses, as 2.15 does
-    on each device: then the kernels for four dimensions serve them. Older ones compute with their own operators."""
+def _adds_batch_dimension(operator: Any) -> bool:
+    """Return True if this PyTorch turns three-dimensional inputs into a batch of one before it chooses a kernel, as
+    2.15 does on each device; older ones use the math implementation."""
     with torch.inference_mode(False), torch.enable_grad():
         q = torch.empty(1, 1, 8, dtype=torch.float32, device="meta", requires_grad=True)
         return str(operator(q, q, q).grad_fn.name()).startswith("Squeeze")
@@ -103,10 +103,10 @@ class _Attention:
         if not is_marked(MARK) or self._is_torchs(*args, **kwargs):
             return self._operator._op_dk(_COMPOSITE, *args, **kwargs)
         if self._batched:
-            return self._as_a_batch_of_one(*args, **kwargs)
+            return self._with_batch_dimension(*args, **kwargs)
         return self._choose(*args, **kwargs)
 
-    def _as_a_batch_of_one(
+    def _with_batch_dimension(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any
     ) -> Any:
         given = (query, key, value)
@@ -120,8 +120,8 @@ class _Attention:
     def _is_torchs(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any
     ) -> bool:
-        """Return True if the C++ does the same as on the device: with tensors of the CPU, empty ones, and those that
-        it refuses."""
+        """Return True if the C++ does the same as on the device: for tensors of the CPU, empty ones, and invalid
+        ones."""
         given = (query, key, value)
         masks = (None, torch.bool, torch.float32, query.dtype)
         return (
@@ -207,8 +207,8 @@ class _Cuda:
 
 @contextlib.contextmanager
 def all_backends() -> Iterator[None]:
-    """For the duration the CPU may use any of its back ends, whichever of the device's the program enabled: for the
-    values alone."""
+    """Let the CPU use any of its back ends for the duration, whichever the program enabled for the device, since only
+    the values matter."""
     on, order = torch_settings.attention()
     torch_settings.set_attention(({name: True for name in on}, order))
     try:
@@ -233,7 +233,7 @@ def _math_attention(call: Call, mask: Any, scale: float | None) -> Any:
 
 def _flash(call: Call, scale: float | None) -> Any:
     width = call.query.size(-1)
-    if scale is None:  # by the size of a head before it is filled up
+    if scale is None:  # by the head size before padding
         scale = float(1.0 / torch.sym_sqrt(width))
     given = [_padded_head(t) for t in (call.query, call.key, call.value)]
     result = torch.ops.aten._scaled_dot_product_flash_attention(
@@ -248,7 +248,7 @@ def _padded_head(tensor: Any) -> Any:
 
 
 def _additive(mask: Any, query: Any, lowest: float) -> Any:
-    """Return a boolean mask as numbers to add."""
+    """Return a boolean mask as an additive one; any other unchanged."""
     if mask is None or mask.dtype != torch.bool:
         return mask
     nothing = torch.scalar_tensor(lowest, dtype=query.dtype, device=mask.device)
@@ -256,7 +256,7 @@ def _additive(mask: Any, query: Any, lowest: float) -> Any:
 
 
 def _padded_rows(mask: Any) -> Any:
-    """Return a mask in memory whose rows begin where efficient attention can read them."""
+    """Return a mask whose rows are aligned as efficient attention requires."""
     strides = mask.stride()
     dense = all(isinstance(s, int) and s % ALIGNED == 0 for s in strides[:-1]) and strides[-1] == 1
     if dense:

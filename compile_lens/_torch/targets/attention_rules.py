@@ -1,7 +1,7 @@
-"""The attention kernel that a CUDA device uses: the rules of PyTorch's ``sdp_utils.cpp``, for a device by its model.
+"""The attention kernel that a CUDA device uses, by the rules of PyTorch's ``sdp_utils.cpp`` and the device model.
 
-The C++ with the rules queries the device, which is absent. These are the ones for dense tensors, in PyTorch's order,
-with the program's own switches (``sdpa_kernel``, ``enable_flash_sdp`` and the like) read where the call is traced.
+PyTorch's own C++ queries the device, which is absent. These are its rules for dense tensors, in its order; the
+program's switches (``sdpa_kernel``, ``enable_flash_sdp`` and the like) are read when the call is traced.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .torch_settings import attention_on, attention_order
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
 DEFAULT_ORDER = (1, 2, 0, 3, 4)
-"""PyTorch's order of back ends if neither the program nor the device sets another (``aten/src/ATen/Context.h``)."""
+"""PyTorch's default order of back ends (``aten/src/ATen/Context.h``)."""
 
 CUDNN_ORDER = (3, 1, 2, 0, 4)
-"""The order that some devices set (``priority_order``)."""
+"""The order on some devices (``priority_order``)."""
 
 BACKEND_NAMES = {
     SDPBackend.MATH: "PyTorch's own operators",
@@ -33,10 +33,10 @@ BACKEND_NAMES = {
     SDPBackend.EFFICIENT_ATTENTION: "efficient attention",
     SDPBackend.CUDNN_ATTENTION: "cuDNN's attention",
 }
-"""The back ends in words."""
+"""Names of the back ends for users."""
 
 NO_KERNEL = "No available kernel. Aborting execution."
-"""PyTorch's error if the program's switches leave none that can run."""
+"""PyTorch's error if no enabled back end can run."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Call:
 
 
 def is_enabled(backend: Any) -> bool:
-    """Return True if the program left a back end on."""
+    """Return True if the program has not disabled a back end."""
     names = {
         SDPBackend.MATH: "math",
         SDPBackend.FLASH_ATTENTION: "flash",
@@ -68,16 +68,16 @@ def is_enabled(backend: Any) -> bool:
 
 
 def device_order(capability: tuple[int, int]) -> tuple[int, ...]:
-    """Return PyTorch's order if the program set none (``check_prefer_cudnn_attention``)."""
-    wished = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
-    return CUDNN_ORDER if wished and capability[0] in (9, 10) and cudnn.VERSION > 91500 else DEFAULT_ORDER
+    """Return PyTorch's order on a device unless the program sets one (``check_prefer_cudnn_attention``)."""
+    preferred = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
+    return CUDNN_ORDER if preferred and capability[0] in (9, 10) and cudnn.VERSION > 91500 else DEFAULT_ORDER
 
 
 def choice(call: Call, capability: tuple[int, int], order: Iterable[int] | None = None) -> Any:
     """Return the back end that is used.
 
     Raises:
-        RuntimeError: if the switches leave none that can run, in PyTorch's words.
+        RuntimeError: if no enabled back end can run, with PyTorch's message.
     """
     for number in order or attention_order():
         backend = SDPBackend(number)
@@ -87,8 +87,7 @@ def choice(call: Call, capability: tuple[int, int], order: Iterable[int] | None 
 
 
 def uncertainty(call: Call, capability: tuple[int, int], taken: Any) -> str:
-    """Return what the device may use instead, by versions that cannot be known here; ``""`` if the choice is
-    certain."""
+    """Return what the device may use instead with other versions of its libraries; ``""`` if the choice is certain."""
     if tuple(attention_order()) == CUDNN_ORDER:
         older = choice(call, capability, DEFAULT_ORDER)
         if older != taken:
@@ -141,8 +140,8 @@ def _efficient(call: Call, capability: tuple[int, int], groups: bool = False) ->
 
 
 def _cudnn(call: Call, capability: tuple[int, int], width: int = 0) -> bool:
-    """Return True if cuDNN can run it, with heads of ``width`` at most, or of the size that this PyTorch supports with
-    its wheel's cuDNN."""
+    """Return True if cuDNN can run the call, with heads of at most ``width`` elements, by default as many as this
+    PyTorch supports with its wheel's cuDNN."""
     width = width or _widest_of_cudnn(call, capability)
     return (
         (8, 0) <= capability <= (12, 1)
@@ -167,15 +166,16 @@ def _cudnn(call: Call, capability: tuple[int, int], width: int = 0) -> bool:
 
 
 def _widest_of_cudnn(call: Call, capability: tuple[int, int]) -> int:
-    """``check_cudnn_tensor_shapes``, and from torch 2.14 on ``check_cudnn_d256_bprop_head_dim``."""
+    """Return the largest head size for cuDNN, by ``check_cudnn_tensor_shapes`` and, from torch 2.14 on,
+    ``check_cudnn_d256_bprop_head_dim``."""
     width, of_values = call.query.size(-1), call.value.size(-1)
     narrower = _same(width, 192) and _same(of_values, 128)
     if torch_version() < (2, 14):
         return 256 if capability == (9, 0) else 192 if capability[0] == 10 and narrower else 128
     if capability != (9, 0) and capability[0] != 10:
         return 128
-    learnt = narrower or (_same(width, 256) and _same(of_values, 256))
-    return 256 if learnt or not call.needs_gradient else 128
+    trainable = narrower or (_same(width, 256) and _same(of_values, 256))
+    return 256 if trainable or not call.needs_gradient else 128
 
 
 def _math(call: Call, capability: tuple[int, int]) -> bool:
@@ -199,8 +199,8 @@ def _four_dimensions(call: Call) -> bool:
 
 
 def _heads(call: Call, groups: bool, same: bool = True) -> bool:
-    """Return True if batches are of one size, and heads are equally many, or such that ``groups`` of them share
-    keys."""
+    """Return True if batch sizes are equal, and numbers of heads are equal or, with ``groups``, divisible for grouped
+    heads."""
     query, key, value = call.query, call.key, call.value
     if not (_same(query.size(0), key.size(0)) and _same(query.size(0), value.size(0))):
         return False

@@ -1,8 +1,7 @@
-"""Regions of autocast in which the real device would cast, and the stand-in cannot.
+"""Autocast regions in which the real device would cast and the stand-in cannot.
 
-Where Dynamo traces, the dispatcher casts as on the device. Recorded are regions that plain Python enters, whose
-operators ran on tensors of the CPU, and regions that were off before the capture began: torch switches off each that
-is made for an absent device.
+In traced code the dispatcher casts as on the device. Recorded are regions that untraced Python enters, whose operators
+run on CPU tensors, and regions that were off before the capture, since torch turns off autocast for an absent device.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ SCALER = {
     "step": f"the optimizer's step was taken, whatever the gradients: {_OFF_BEFORE}",
     "update": f"no scale was changed: {_OFF_BEFORE}",
 }
-"""By method of a disabled ``GradScaler``, what happened instead."""
+"""Effect of each method of a disabled ``GradScaler``."""
 
 
 def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
-    """Observe regions on marked threads, and the scaler beside them; ``kind`` is the device's."""
+    """Observe autocast regions and gradient scalers on marked threads; ``kind`` is the device type."""
     traced: Traced = {}
     _place_untraced(places, kind, queries, traced)
     _place_traced(places, kind, queries, traced)
@@ -48,8 +47,8 @@ def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
 
 
 def _scaler(places: Replacements, kind: str, queries: DeviceQueries) -> None:
-    """Observe a ``GradScaler``, which torch disables without such a device. Each of its methods reads whether it is
-    enabled, which is observed: a replaced method would be traced."""
+    """Observe gradient scalers, which torch disables without the device. Each method reads ``_enabled``, which is
+    observed, since Dynamo would trace a replaced method."""
     if "_enabled" not in vars(torch.amp.GradScaler):
         places.add(delattr, torch.amp.GradScaler, "_enabled")
         torch.amp.GradScaler._enabled = _Enabled(kind, queries)
@@ -100,7 +99,7 @@ def _note_region(
 
 
 Traced = dict[tuple[str, str, Any, Any], Frame]
-"""By file, function, device and type, the line on which Dynamo last entered a region: generated code has none."""
+"""The line on which Dynamo last entered a region, which generated code lacks, by file, function, device and dtype."""
 
 
 def _place_untraced(places: Replacements, kind: str, queries: DeviceQueries, traced: Traced) -> None:
@@ -123,7 +122,7 @@ def _place_untraced(places: Replacements, kind: str, queries: DeviceQueries, tra
     def entered(mode: Any, frame: Any) -> None:
         while frame is not None and frame.f_code.co_filename.endswith("autocast_mode.py"):
             if frame.f_code.co_name == "_enter_autocast":
-                return  # a graph of Dynamo's
+                return  # in a graph from Dynamo
             frame = frame.f_back
         if frame is not None and not is_internal(frame.f_code.co_filename):
             line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
@@ -153,10 +152,10 @@ def _place_traced(places: Replacements, kind: str, queries: DeviceQueries, trace
         if at is not None:
             device, dtype = variable.target_values[:2]
             key = at.file, at.function, device, dtype
-            # What comes after a break enters it anew, on another line.
+            # A resume function enters the region again, on another line.
             if key not in traced or "with" in at.text:
                 traced[key] = at
-        if args and variable.source is not None:  # an object that was there before the frame
+        if args and variable.source is not None:  # the object was created before the frame
             line = at or _decorated_line(args[0])
             _note_region(queries, (*variable.target_values, True)[:3], kind, True, line)
         return result
@@ -165,13 +164,15 @@ def _place_traced(places: Replacements, kind: str, queries: DeviceQueries, trace
 
 
 def _line_of(tx: Any) -> Frame | None:
-    """Return the program's innermost line at which Dynamo is."""
+    """Return the program's innermost line that the translator is at, or None."""
     for _ in range(100):
         if tx is None:
             return None
         file = getattr(getattr(tx, "f_code", None), "co_filename", "")
         if file and not is_internal(file):
-            summary = getattr(tx, "frame_summary", None)  # a later torch may rename it: then no line is known
+            summary = getattr(
+                tx, "frame_summary", None
+            )  # a later torch may rename it; then the line is unknown
             frame = summary() if summary is not None else None
             return None if frame is None else frame_at(frame.filename, frame.lineno or 0, frame.name)
         tx = getattr(tx, "parent", None)
@@ -179,7 +180,7 @@ def _line_of(tx: Any) -> Frame | None:
 
 
 def _decorated_line(tx: Any) -> Frame | None:
-    """Return the first line of a function that autocast decorates: Dynamo's frame is the decorator's."""
+    """Return the first line of a function decorated with autocast, when Dynamo's frame is the decorator's."""
     cell = getattr(tx, "symbolic_locals", {}).get("func")
     function = getattr(cell, "pre_existing_contents", None)
     realize = getattr(function, "realize", None)
@@ -192,7 +193,8 @@ def _decorated_line(tx: Any) -> Frame | None:
 
 @contextlib.contextmanager
 def regions_stay() -> Iterator[None]:
-    """For the duration, regions for CUDA that the program makes, for example on import, are not switched off."""
+    """Keep torch, for the duration, from turning off autocast for CUDA in objects that the program creates, for example
+    on import."""
     import torch.cuda.amp.common as amp
 
     with Undo() as undo, undo:

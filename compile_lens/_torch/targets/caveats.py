@@ -1,5 +1,5 @@
-"""Possible differences on the real device, shown beside the code concerned. Each sentence is a fact of Inductor's
-decisions, not a measurement."""
+"""Possible differences on the real device, shown with the code concerned. Each is a fact about Inductor's decisions,
+not a measurement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from . import attention, device_interfaces
 from .timing_decisions import TIMED, profiles_memory_budget
 
 UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
-"""For a capture with a break."""
+"""Caveat of a capture with a graph break."""
 
 NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
-"""For a capture with shapes only."""
+"""Caveat of a capture with shapes only."""
 
 NO_TABLE = (
     "this torch came without its table of operators (torchgen): which kernels a build for the device has is not known, "
     "and what torch makes of other operators where there is none (RMSNorm, the backward of SiLU) was made of them"
 )
-"""For a build that does not list the kernels of a device."""
+"""Caveat for a build of torch without the table of kernels."""
 
 _PADDED = re.compile(r"(?:\b|\baoti_torch_[a-z]+_)(?:mm|bmm|addmm|baddbmm)(?:_out)?\b")
-"""Products whose matrices Inductor may pad, by their names in a wrapper of Python or C++."""
+"""Matrix products that Inductor may pad, by their names in a Python or C++ wrapper."""
 
 AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 """Inductor's settings that make it time several candidates."""
@@ -42,8 +42,8 @@ def _has_any_on_the_cpu(graph: Graph) -> bool:
 
 
 def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Return sentences about a whole capture. ``settings`` are Inductor's that the caller passed, beside those set for
-    the whole process."""
+    """Return caveats of a whole capture. ``settings`` are Inductor's from the caller, which override those of the
+    process."""
     import torch._inductor.config as config
 
     known = config.get_config_copy() | settings
@@ -71,7 +71,7 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
             "what is saved for the backward is decided by timing operators on the device, where the memory budget is "
             "less than 1: here by counting their floating-point operations"
         )
-    if on("freezing") and not torch.is_grad_enabled():  # it does where no gradient is wanted
+    if on("freezing") and not torch.is_grad_enabled():  # freezing requires disabled gradients
         sentences.append(
             "freezing computes with the weights on the device while it compiles, and keeps the results as constants: "
             "left out here, the code takes the weights as they are"
@@ -85,7 +85,7 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
 
 
 def _autotune_caveat(model: DeviceModel) -> str:
-    """Return what max-autotune does on the device, and did here."""
+    """Return the caveat for max-autotune."""
     if model.device == "mps":
         none = autotuning.no_template_reason(model.device, model, "mm")
         return f"max-autotune times nothing: {none}, nor launch configurations"
@@ -109,8 +109,8 @@ def code_caveats(
     pads: bool = True,
     splits: bool = True,
 ) -> tuple[str, ...]:
-    """Return sentences about the code of one phase, of a graph that Dynamo ``captured``. ``pads`` and ``splits``:
-    matrices may be padded there, and a reduction may be split differently."""
+    """Return caveats of one phase's code, for the graph that Dynamo ``captured``. With ``pads``, the device may pad
+    matrices; with ``splits``, it may split a reduction differently."""
     sentences = []
     languages = {k.language for k in kernels}
     beside = [k.name for k in kernels if k.language == "cpp"]

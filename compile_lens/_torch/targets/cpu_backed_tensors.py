@@ -1,12 +1,11 @@
-"""Tensors with values on an absent device: their memory is the CPU's, and their device is the target.
+"""Tensors with values on an absent device: their memory is the CPU's, their device is the target.
 
-Torch makes such tensors while it compiles: from a literal that the program makes on the device, from a constant that
-it folds. Their existence and their values affect what is compiled. The CPU computes with them, and the result is on
-the device again.
+Torch creates such tensors during a compile, from a literal on the device or a folded constant, and their values affect
+what is compiled. The CPU computes with them, and results are on the device again. The existence of a kernel for the
+device matters too: torch decomposes some operators (``linear``, RMSNorm, the backward of SiLU) unless its build has a
+kernel for the device, with which autograd keeps them whole.
 
-Whether an operator has a kernel for the device at all affects more: torch composes some of others (``linear``,
-RMSNorm, the backward of SiLU), unless its build has a kernel for the device, with which autograd takes them whole. A
-build without the device gets those here too, so that its dispatcher chooses as the device's.
+Those kernels are registered here in a build without the device, so that its dispatcher chooses as on the device.
 """
 
 from __future__ import annotations
@@ -28,34 +27,34 @@ from .replacements import Replacements, is_marked
 _CODES = {"cpu": 1, "cuda": 2, "mps": 8}
 """DLPack's numbers of device types."""
 
-_DEVICE = 8
-"""Offset of the device, a type and an index, in DLPack's description of a tensor: after a pointer."""
+_DEVICE_OFFSET = 8
+"""Offset in bytes of the device (type and index) in DLPack's ``DLTensor``, after a pointer."""
 
 _SHARED_KERNELS = ("copy_",)
-"""Operators with one kernel for all devices, which looks for the device's own further in."""
+"""Operators with one kernel for all devices, which dispatches to the device's own later."""
 
 _WITHIN_MODES = (
     "_local_scalar_dense", "as_strided", "empty.memory_format", "empty_strided", "fill_.Scalar", "fill_.Tensor",
     "set_.source_Storage", "set_.source_Storage_storage_offset", "set_.source_Tensor", "view", "view.dtype", "zero_",
 )  # fmt: skip
-"""Operators that torch calls while it dispatches to a mode, where it finds those that are registered by name alone:
-with them a tensor is made, filled, viewed and read."""
+"""Operators that torch calls during dispatch to a mode, where only kernels registered by name are found; they create,
+fill, view and read a tensor."""
 
 
 def place(places: Replacements, device: torch.device) -> None:
-    """Let tensors of ``device`` have values in what marked threads compile, unless the device is present."""
+    """Let tensors of ``device`` have values in compiles of marked threads, unless the device is present."""
     if accelerator.is_present(device.type):
         return
     key: Any = device.type.upper()
     everything, named = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     places.add(everything._destroy)
-    # Python that is not traced gets here too, where Dynamo would compile our own frames.
+    # Untraced Python calls this too, and Dynamo would compile our frames there.
     compute: Any = torch.compiler.disable(_compute)
     everything.fallback(functools.partial(compute, device), key)
     places.add(named._destroy)
-    # A name once: a build for the device lists those beside composites among its CPU's.
+    # Each name once: a build for the device also has composites with kernels among its CPU kernels.
     names = dict.fromkeys((*_SHARED_KERNELS, *_names(key), *native_functions.beside_composites(key)))
-    with warnings.catch_warnings():  # such a build tells once that a kernel takes another's place
+    with warnings.catch_warnings():  # such a build warns once that a kernel is overridden
         warnings.filterwarnings("ignore", "Warning only once for all operators")
         for name in names:
             base, _, overload = name.partition(".")
@@ -71,15 +70,15 @@ def place(places: Replacements, device: torch.device) -> None:
 def _names(key: Any) -> Sequence[str]:
     if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::empty_strided", key):
         return _WITHIN_MODES
-    # A build for the device has kernels of its own, that would ask its driver.
+    # A build for the device has its own kernels, which would call the driver.
     registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
     return [name.removeprefix("aten::") for name in registered if name.startswith("aten::")]
 
 
 def _copied(real: Any, tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
-    """Copy such a tensor in a graph that is copied whole. Torch would request memory of the device."""
-    held = type(tensor) is torch.Tensor and tensor.device.type in ("cuda", "mps")
-    if not held or id(tensor) in memo:
+    """Copy such a tensor during a deep copy of a graph, for which torch would allocate memory of the device."""
+    cpu_backed = type(tensor) is torch.Tensor and tensor.device.type in ("cuda", "mps")
+    if not cpu_backed or id(tensor) in memo:
         return real(tensor, memo)
     copy = memo[id(tensor)] = on_device(on_cpu(tensor).clone(), tensor.device)
     return copy
@@ -96,14 +95,14 @@ def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _with_device(tensor: torch.Tensor, kind: str) -> torch.Tensor:
-    if tensor.is_conj():  # one bit of the view; the memory is another tensor's
+    if tensor.is_conj():  # only a bit of the view; the memory is shared
         return _with_device(tensor.conj(), kind).conj()
     if tensor.is_neg():
         return _with_device(tensor._neg_view(), kind)._neg_view()
     capsule = dlpack.to_dlpack(tensor.detach())
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    device = (ctypes.c_int32 * 2).from_address(pointer(capsule, b"dltensor") + _DEVICE)
+    device = (ctypes.c_int32 * 2).from_address(pointer(capsule, b"dltensor") + _DEVICE_OFFSET)
     device[0], device[1] = _CODES[kind], 0
     return dlpack.from_dlpack(capsule)
 
@@ -113,7 +112,7 @@ def _compute(device: torch.device, op: Any, /, *args: Any, **kwargs: Any) -> Any
         raise NotImplementedError(
             f"Could not run '{op.name()}' with arguments from the '{device.type.upper()}' backend: it is not here"
         )
-    if _is_view(op):  # the CPU's kernel does not ask where the memory is
+    if _is_view(op):  # the CPU's kernel does not check the device of the memory
         return op.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.CPU), *args, **kwargs)
     given: dict[int, torch.Tensor] = {}
 
@@ -131,7 +130,7 @@ def _compute(device: torch.device, op: Any, /, *args: Any, **kwargs: Any) -> Any
             return value
         return given[id(value)] if id(value) in given else on_device(value, device)
 
-    # What is empty may have to grow, which borrowed memory cannot.
+    # An empty output may have to grow, which borrowed memory cannot.
     outs = {name: kwargs.pop(name) for name in _out_names(op) if name in kwargs and not kwargs[name].numel()}
     args, kwargs = torch.utils._pytree.tree_map(home, (args, kwargs))
     fresh = {name: torch.empty(0, dtype=out.dtype) for name, out in outs.items()}
@@ -147,7 +146,7 @@ def _out_names(op: Any) -> list[str]:
 
 
 def _is_view(op: Any) -> bool:
-    """Return True if an operator returns another view of its input's memory."""
+    """Return True if an operator returns a view of its input."""
     aliases = [returned.alias_info for returned in op._schema.returns]
     view = bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
     return view or op.overloadpacket is torch.ops.aten.set_

@@ -1,4 +1,4 @@
-"""Device queries of Dynamo, Inductor and Triton, and the random generator, answered by a device model."""
+"""Device queries of Dynamo, Inductor and Triton, and the random generator, answered from a device model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .device_queries import DeviceQueries
 from .replacements import Replacements, is_marked, marked_only, skip_in_dynamo
 
 MARK = "stand-in"
-"""Threads on which a device model answers for the device."""
+"""Mark of threads on which a device model answers for the device."""
 
 PHASE = "stand-in phase"
-"""Threads on which Dynamo compiles a frame, its backend included, and the device counts as available. Untraced Python
+"""Mark of threads on which Dynamo or its backend compiles a frame and the device counts as available. Untraced Python
 runs on the CPU, and gets the CPU's answers."""
 
 MACOS = (15, 0)
-"""The assumed system of an Apple device."""
+"""The assumed version of macOS on an Apple device."""
 
 
 class Properties(types.SimpleNamespace):
-    """The device's properties, from the model."""
+    """The device's properties from the model."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -38,7 +38,7 @@ class Properties(types.SimpleNamespace):
 
 
 def properties(model: DeviceModel) -> Any:
-    """Return the counterpart of ``torch.cuda.get_device_properties`` for a model of any type."""
+    """Return the equivalent of ``torch.cuda.get_device_properties`` for a model of any device type."""
     known = {figure.name: figure.value for figure in model.properties}
     known_properties = Properties(name=model.torch_names[0] if model.torch_names else model.title, **known)
     known_properties.__dict__["_of"] = model.name or model.title
@@ -49,31 +49,31 @@ def properties(model: DeviceModel) -> Any:
 
 
 def place(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
-    """Let a device model answer on marked threads; what cannot run in its place is noted."""
+    """Let a device model answer on marked threads; ``queries`` notes what cannot run without the device."""
     import torch._inductor.compile_fx as compile_fx
 
     _accelerator(places, torch.device(model.device, 0))
     if model.device == "cuda":
         _cuda(places, model, queries)
-        # Torch warns, once in a process, of settings that cost time on the device. The program does not run there.
+        # Torch warns once per process of settings that are slow on the device, where the program does not run.
         places.attribute(compile_fx, "_warn_tf32_disabled", MARK, lambda: None)
     else:
         _register(places, "mps", _mps_interface(properties(model)))
         for name in ("is_available", "is_built"):
             places.attribute(torch.backends.mps, name, PHASE, lambda: True)
         places.add(setattr, torch.version, "cuda", torch.version.cuda)
-        torch.version.cuda = None  # of torch for a Mac
+        torch.version.cuda = None  # as in torch for a Mac
         for name, answer in (("is_available", False), ("device_count", 0)):
             places.attribute(torch.cuda, name, PHASE, lambda answer=answer: answer)
-        newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
-        if newer is not None:  # what bfloat16 becomes depends on it
+        is_newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
+        if is_newer is not None:  # decides how bfloat16 is compiled
             places.attribute(
                 torch.backends.mps, "is_macos_or_newer", MARK, lambda major, minor: (major, minor) <= MACOS
             )
 
 
 def _accelerator(places: Replacements, device: torch.device) -> None:
-    """Make the device C++'s accelerator meanwhile; for untraced Python there is none."""
+    """Make ``torch.accelerator`` report the device while torch compiles, and none to untraced Python."""
     there: dict[str, Any] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -86,19 +86,19 @@ def _accelerator(places: Replacements, device: torch.device) -> None:
         "current_accelerator": lambda check_available=False: None,
     }
     if torch.cuda.is_available() or torch.backends.mps.is_available():
-        elsewhere = {}  # the present device answers
+        elsewhere = {}  # the device that is present answers
     for mark, answers in ((MARK, elsewhere), (PHASE, there)):
         for name, answer in answers.items():
             places.attribute(torch.accelerator, name, mark, answer)
-    if hasattr(torch._C, "_get_accelerator"):  # get_device_module asks it, and finds no driver
+    if hasattr(torch._C, "_get_accelerator"):  # get_device_module calls it, which would find no driver
         places.attribute(torch._C, "_get_accelerator", PHASE, lambda *checked: torch.device(device.type))
 
 
 def clear_caches(places: Replacements) -> None:
-    """Clear torch's cached answers about devices, now and when the real device is back.
+    """Clear torch's cached facts about devices, now and when the stand-in is removed.
 
-    Results of fake operators are among them: they are cached by their inputs, which include the kind of device and not
-    its model, and queries on the way to them would not be repeated in a second capture.
+    This includes results of fake operators. They are cached by their inputs, which have a device type but no model, and
+    device queries on the way to a cached result would not be repeated in a second capture.
     """
     _clear_caches()
     places.add(_clear_caches)
@@ -107,7 +107,7 @@ def clear_caches(places: Replacements) -> None:
 def _register(places: Replacements, kind: str, interface: Any) -> None:
     import torch._dynamo.device_interface as device_interface
 
-    device_interface.get_interface_for_device("cpu")  # registers the real ones first
+    device_interface.get_interface_for_device("cpu")  # registers the real interfaces first
     for name in (kind, f"{kind}:0"):
         places.entry(device_interface.device_interfaces, name, interface)
 
@@ -134,13 +134,13 @@ def _cuda(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> N
         places.attribute(torch.cuda, name, MARK, answer)
     for name in _NO_OPS:
         if hasattr(torch._C, name):
-            places.attribute(torch._C, name, MARK, lambda *given: None)
+            places.attribute(torch._C, name, MARK, lambda *ignored: None)
         else:  # a build without CUDA
             places.add(delattr, torch._C, name)
-            setattr(torch._C, name, lambda *given: None)
+            setattr(torch._C, name, lambda *ignored: None)
     import torch.cuda.amp.common as amp
 
-    # Else torch switches a region of autocast off when it is made, also one in which a frame is compiled later.
+    # Otherwise torch turns autocast off in its constructor, even for a region in which a frame is compiled later.
     places.attribute(amp, "amp_definitely_not_available", MARK, lambda: False)
     places.attribute(torch.cuda, "is_available", PHASE, lambda: True)
     places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
@@ -150,11 +150,11 @@ def _cuda(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> N
 
 
 _NO_OPS = ("_cuda_emptyCache", "_cuda_resetAccumulatedMemoryStats", "_cuda_resetPeakMemoryStats")
-"""Torch's calls of the driver that return nothing and change nothing that is computed."""
+"""Torch's calls of the driver that return nothing and do not affect results."""
 
 
 def _set_device(device: Any) -> None:
-    """Accept the only device."""
+    """Accept device 0, and raise CUDA's error for any other."""
     index = device if isinstance(device, int) else torch.device(device).index
     if index:
         raise RuntimeError(
@@ -163,7 +163,7 @@ def _set_device(device: Any) -> None:
 
 
 def _device_context(places: Replacements) -> None:
-    """Replace ``torch.cuda.device``, a class, so that other threads still see the class."""
+    """Replace the class ``torch.cuda.device`` by a subclass that does nothing on marked threads."""
     import contextlib
 
     real = torch.cuda.device
@@ -179,7 +179,7 @@ def _device_context(places: Replacements) -> None:
 
 
 def _cuda_version(places: Replacements) -> None:
-    """Set a CUDA version, which wheels without CUDA lack; Inductor queries it for some code."""
+    """Set a CUDA version in a build without CUDA; Inductor reads it for some code."""
     if torch.version.cuda is None:
         places.add(setattr, torch.version, "cuda", None)
         torch.version.cuda = "12.8"
@@ -195,13 +195,13 @@ def _triton(places: Replacements, model: DeviceModel, queries: DeviceQueries) ->
         user_kernels.place(places, MARK, queries)
         version = f"Triton {importlib.metadata.version('triton')}"
     else:
-        # Kernels can be written without it, not compiled.
+        # Without Triton, kernels can be generated but not compiled.
         import torch._inductor.scheduler as scheduler
 
         places.attribute(scheduler, "has_triton", PHASE, lambda: True)
         version = "no Triton"
-    # Under this key a machine shares timings of kernels. torch reads all of Triton's files for it, which takes a third
-    # of a second, and a real device's machine has another one.
+    # The key under which a machine shares kernel timings. Torch reads all of Triton's files for it, which takes a third
+    # of a second, and the real device's machine has another key anyway.
     places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: version)
 
 
@@ -281,26 +281,27 @@ def _clear_caches() -> None:
 
 
 _STATE = 16
-"""Bytes of the state of a CUDA generator: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp)."""
+"""Bytes in the state of a CUDA generator, a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp)."""
 
 
 def place_generator(places: Replacements, device: torch.device) -> None:
-    """Give ``torch.cuda.default_generators`` one for ``device`` while torch compiles, unless it is there.
+    """Provide a generator for ``device`` in ``torch.cuda.default_generators`` while torch compiles, unless there is
+    one.
 
-    A checkpoint draws the same numbers again: for CUDA the partitioner gives the forward and the backward a generator
-    each, ``fwd_rng_state_0`` and ``bwd_rng_state_0``, both copies of the device's own. There, and in Inductor, torch
-    reads a generator's device and copies it, and draws nothing from it.
+    A checkpoint draws the same numbers again, so for CUDA the partitioner gives the forward and the backward one
+    generator each, ``fwd_rng_state_0`` and ``bwd_rng_state_0``, copies of the device's own. There and in Inductor,
+    torch reads a generator's device and copies the generator, but draws nothing.
     """
     if device.type != "cuda" or torch.cuda.default_generators:
         return
     places.add(setattr, torch.cuda, "default_generators", torch.cuda.default_generators)
     torch.cuda.default_generators = _Generators(_Generator())
-    # Where Inductor of torch 2.15 asks.
+    # Called by Inductor in torch 2.15.
     places.attribute(torch._C, "_accelerator_getDefaultGenerator", PHASE, lambda index: _Generator())
 
 
 class _Generators(tuple):  # type: ignore[type-arg]
-    """The generators of the process: none, except while torch compiles."""
+    """The generators of the process: none, except on marked threads while torch compiles."""
 
     _there: torch.Generator
 
@@ -319,8 +320,8 @@ class _Generators(tuple):  # type: ignore[type-arg]
         return iter((self._there,) if is_marked(PHASE) else ())
 
 
-class _Generator(torch.Generator):  # type: ignore[misc]  # torch is not typed here
-    """A generator of the device. Nothing is drawn from it: code that would is not run."""
+class _Generator(torch.Generator):  # type: ignore[misc]  # torch has no types for it
+    """A generator of the device, from which nothing is drawn, since code that would draw is not run."""
 
     @property
     def device(self) -> torch.device:
@@ -335,7 +336,7 @@ class _Generator(torch.Generator):  # type: ignore[misc]  # torch is not typed h
     def get_state(self) -> torch.Tensor:
         return torch.zeros(_STATE, dtype=torch.uint8, device="cpu")
 
-    def __reduce__(self) -> Any:  # a copy is the device's too
+    def __reduce__(self) -> Any:  # so that a copy has the device too
         return _Generator, ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Generator:

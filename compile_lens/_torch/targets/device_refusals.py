@@ -1,8 +1,8 @@
-"""Library calls in the generated code that the device refuses when they run, by torch's source.
+"""Library calls in generated code for which the device raises an error, by torch's source.
 
-Nothing checks before: fake tensors have such results, and Inductor calls the library. On the device the first run of
-the compiled code raises the error, and so does that of the captured graph here. An operator for which Inductor
-generates a kernel is never refused: only generated calls are checked.
+Nothing checks them earlier: fake tensors have results, and Inductor generates the call. On the device the first run of
+the compiled code raises, so running the captured graph here raises the same error. Operators for which Inductor
+generates a kernel never raise, so only generated calls are checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from ...record.device import DeviceModel
 
 BLAS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
-"""Types of matrices for which cuBLAS is called: ``AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2`` in ``Blas.cpp``."""
+"""Dtypes of matrices for which cuBLAS is called: ``AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2`` in ``Blas.cpp``."""
 
 _BLAS, _SCALED = "aten/src/ATen/native/cuda/Blas.cpp", "aten/src/ATen/native/cuda/ScaledBlas.cpp"
 
@@ -24,7 +24,7 @@ _NAMED = re.compile(r"\b(?:extern_kernels|aten)\.(\w+)")
 
 
 def refusal(model: DeviceModel, called: str, inputs: Sequence[Any]) -> tuple[Exception, str] | None:
-    """Return the device's error for a call of Inductor's, and why; None if it runs, or if that is not known.
+    """Return the device's error for a generated call, and the rule; None if the call runs or no rule is known.
 
     ``called`` is the name in the code (``extern_kernels.mm``), ``inputs`` are Inductor's nodes of its inputs.
     """
@@ -42,8 +42,8 @@ def refusal(model: DeviceModel, called: str, inputs: Sequence[Any]) -> tuple[Exc
 def second_device_refusal(
     gm: torch.fx.GraphModule, device: torch.device
 ) -> tuple[Exception, str, Any] | None:
-    """Return the error for a graph with a tensor on a second device of this kind, why, and its node. Consistent with
-    the answers for ``torch.cuda.set_device`` and ``torch.cuda.device_count()``."""
+    """Return the error for a graph with a tensor on a second device of this type, the rule, and the tensor's node; None
+    if there is none. This is consistent with ``torch.cuda.set_device`` and ``torch.cuda.device_count()``."""
     for node in gm.graph.nodes:
         value = node.meta.get("example_value")
         index = (
@@ -66,18 +66,18 @@ def _number(size: Any) -> int | None:
 
 
 Given = Sequence[tuple[torch.dtype, Sequence["int | None"]]]
-"""Type and sizes of each input tensor."""
+"""Dtype and sizes of each input tensor."""
 
 
 def _product(name: str, first: int) -> Callable[[DeviceModel, Given], tuple[Exception, str] | None]:
-    """Return the rule for a product of matrices, of which ``first`` is the first: ``addmm_out_cuda_impl``,
-    ``baddbmm_out_cuda_impl``."""
+    """Return the rule for a matrix product (``addmm_out_cuda_impl``, ``baddbmm_out_cuda_impl``); ``first`` is the index
+    of its left matrix."""
 
     def rule(model: DeviceModel, given: Given) -> tuple[Exception, str] | None:
         if len(given) < first + 2:
             return None
         (dtype, left), (_, right) = given[first : first + 2]
-        if dtype in BLAS or 0 in left or 0 in right:  # of nothing nothing is multiplied
+        if dtype in BLAS or 0 in left or 0 in right:  # an empty product is not computed
             return None
         words = f"\"{name}\" not implemented for '{_name(dtype)}'"
         why = f"PyTorch multiplies matrices of floating-point and complex numbers alone on CUDA ({_BLAS})"
@@ -87,7 +87,7 @@ def _product(name: str, first: int) -> Callable[[DeviceModel, Given], tuple[Exce
 
 
 def _int_mm(model: DeviceModel, given: Given) -> tuple[Exception, str] | None:
-    """``_int_mm_out_cuda``: its checks in their order."""
+    """Return the error of the first failed check in ``_int_mm_out_cuda``, and the rule."""
     if len(given) < 2:
         return None
     (_, left), (_, right) = given[:2]
@@ -102,7 +102,7 @@ def _int_mm(model: DeviceModel, given: Given) -> tuple[Exception, str] | None:
 
 
 def _scaled_mm(model: DeviceModel, given: Given) -> tuple[Exception, str] | None:
-    """``_scaled_mm_allowed_device``."""
+    """Return the error of ``_scaled_mm_allowed_device``, and the rule."""
     major, minor = model.figure("major"), model.figure("minor")
     if not isinstance(major, int) or major >= 9 or (major, minor) == (8, 9):
         return None
@@ -119,10 +119,10 @@ _RULES = {
     ("cuda", "_int_mm"): _int_mm,
     ("cuda", "_scaled_mm"): _scaled_mm,
 }
-"""Rules by kind of device and library function."""
+"""Rules by device type and library function."""
 
 
 def _name(dtype: torch.dtype) -> str:
-    """Return a type's name in torch's C++: ``Long`` of ``torch.LongTensor``."""
+    """Return a dtype's name in torch's C++: ``Long`` for ``torch.LongTensor``."""
     kind: str = torch.empty(0, dtype=dtype, device="cpu").type()
     return kind.removeprefix("torch.").removesuffix("Tensor")

@@ -1,7 +1,8 @@
-"""Operators without a fake implementation. Torch runs such an operator on the device, on zeros, for its result.
+"""Operators without a fake implementation, which torch runs on the device with zeros for their result. Here the CPU's
+kernel runs if the device has a kernel too, and the result's device is changed; ``RESULTS`` has the results of some
+operators that only the device has.
 
-Here its kernel for the CPU runs if the device has one too, with the device changed in the result; ``RESULTS`` has the
-result of some that only the device has. An operator without a kernel on the device fails as it does there.
+An operator without a kernel for the device fails as on the device.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .device_queries import DeviceQueries, traced_line
 from .replacements import Replacements
 
 KEYS = {"cuda": "CUDA", "mps": "MPS"}
-"""Kinds of devices in ``native_functions.yaml``."""
+"""Dispatch keys in ``native_functions.yaml`` by device type."""
 
 NO_FAKE = (
     "which torch runs on the device to see what it gives: where the graph broke or failed at it for want of the "
@@ -30,7 +31,7 @@ RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many
 
 
 def place(places: Replacements, device: torch.device, queries: DeviceQueries) -> None:
-    """Provide the results of such operators while a frame is compiled."""
+    """Provide the results of operators without a fake implementation while a frame is compiled."""
     real: Any = getattr(fake_tensor, "run_fallback_kernel", None)
 
     def run(mode: Any, operator: Any, flat: Any, spec: Any, error: Any) -> Any:
@@ -44,7 +45,7 @@ def place(places: Replacements, device: torch.device, queries: DeviceQueries) ->
         kernels = _kernels(operator.name())
         if "CPU" in kernels and kernels & {KEYS[device.type], *native_functions.COMPOSITE}:
             return _run_on_cpu(mode, operator, flat, spec, device, error)
-        if kernels and KEYS[device.type] not in kernels:  # in the words of torch's dispatcher
+        if kernels and KEYS[device.type] not in kernels:  # with the message of torch's dispatcher
             raise NotImplementedError(
                 f"could not find kernel for {operator} at dispatch key DispatchKey.{KEYS[device.type]}"
             )
@@ -66,8 +67,8 @@ def place(places: Replacements, device: torch.device, queries: DeviceQueries) ->
 
 @functools.cache
 def _kernels(name: str) -> frozenset[str]:
-    """Return torch's kernels of an operator (``aten::geqrf``), whether it was built with them or not."""
-    entries = native_functions.table()  # empty in a build without it
+    """Return the dispatch keys of an operator's kernels (``aten::geqrf``), built into this torch or not."""
+    entries = native_functions.table()  # empty in a build without the table
     entry = entries.get(name.removeprefix("aten::"))
     if entry is None:
         return frozenset()
@@ -77,7 +78,8 @@ def _kernels(name: str) -> frozenset[str]:
 
 
 def _run_on_cpu(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.device, error: Any) -> Any:
-    """Do on the CPU what torch's own function does for the device; restore the random state."""
+    """Return an operator's fake result from a run on the CPU with zeros, as torch runs it on the device, and restore
+    the random state."""
     given: dict[int, Any] = {}
 
     def zeros(value: Any) -> Any:
@@ -93,7 +95,7 @@ def _run_on_cpu(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.de
         if not isinstance(value, torch.Tensor) or id(value) in given:
             return given.get(id(value), value)
         if value.layout != torch.strided or value.untyped_storage()._cdata in memory:
-            raise error  # as torch's own: a view's memory would be another's
+            raise error  # as torch does, since a view would share no memory
         with mode:
             return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
 
@@ -107,7 +109,7 @@ def _run_on_cpu(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.de
 
 
 def _grid_sampler(x: Any, grid: Any) -> Any:
-    """``aten/src/ATen/native/cudnn/GridSampler.cpp``."""
+    """Return the result, by ``aten/src/ATen/native/cudnn/GridSampler.cpp``, or raise its errors."""
     check = "while checking arguments for cudnn_grid_sampler_forward"
     if x.dtype != grid.dtype:
         raise RuntimeError(
@@ -126,7 +128,7 @@ def _grid_sampler_backward(x: Any, grid: Any, grad: Any) -> Any:
 
 
 def _gru_cell(gates: Any, hidden: Any, hx: Any, bias: Any = None, hidden_bias: Any = None) -> Any:
-    """``aten/src/ATen/native/cuda/RNN.cu``: the new state, and what the backward needs of each of five gates."""
+    """Return the new state and the backward's workspace of five gates, by ``aten/src/ATen/native/cuda/RNN.cu``."""
     return hx.new_empty(hx.shape), hx.new_empty((hx.shape[0], hx.shape[1] * 5))
 
 
@@ -139,7 +141,8 @@ def _gru_cell_backward(grad: Any, workspace: Any, has_bias: bool) -> Any:
 def _ctc_is_cudnns(
     probabilities: Any, targets: Any, lengths: Sequence[int], target_lengths: Sequence[int], blank: int
 ) -> bool:
-    """Follow ``aten/src/ATen/native/cudnn/LossCTC.cpp``: lengths are numbers only if the targets are on the CPU."""
+    """Return True if cuDNN computes the loss, by ``aten/src/ATen/native/cudnn/LossCTC.cpp``; lengths are numbers only
+    if the targets are on the CPU."""
     return (
         _fits_cudnns_ctc(probabilities, targets, blank)
         and targets.device.type == "cpu"
@@ -151,7 +154,7 @@ def _ctc_is_cudnns(
 def _ctc_of_tensors_is_cudnns(
     probabilities: Any, targets: Any, lengths: Any, target_lengths: Any, blank: int
 ) -> bool:
-    """Return True if it is cuDNN's. All lengths are zeros at torch's query, which are short enough."""
+    """Return True if cuDNN computes the loss. At torch's query all lengths are zeros, which are short enough."""
     whole = lengths.dtype == target_lengths.dtype == torch.int32
     return whole and _fits_cudnns_ctc(probabilities, targets, blank)
 
@@ -171,7 +174,7 @@ def _ctc(probabilities: Any, *more: Any) -> Any:
 
 
 def _max_pool_backward(grad: Any, x: Any, *more: Any) -> Any:
-    """``aten/src/ATen/native/mps/operations/Pooling.mm``: as the input is, its channels first or last."""
+    """Return a gradient in the input's memory format, by ``aten/src/ATen/native/mps/operations/Pooling.mm``."""
     return torch.empty_like(x, memory_format=torch._prims_common.suggest_memory_format(x))
 
 
@@ -185,8 +188,8 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "aten::_cudnn_ctc_loss": _ctc,
     "aten::_cudnn_ctc_loss.Tensor": _ctc,
     "aten::max_pool2d_backward": _max_pool_backward,
-    "aten::_use_miopen_ctc_loss": lambda *given: False,  # of AMD's
+    "aten::_use_miopen_ctc_loss": lambda *given: False,  # MIOpen is AMD's
     "aten::_use_miopen_ctc_loss.Tensor": lambda *given: False,
 }
-"""Results for fake inputs, by operator: only CUDA has it, or only Metal, and torch has no fake implementation. By
-torch's source. Each is called with fake tensors on, of sizes that are numbers: for symbols torch breaks the graph."""
+"""Results for fake inputs of operators that only CUDA or only Metal has, by torch's source. Each runs in a fake mode
+with sizes that are numbers, since torch breaks the graph for symbols."""

@@ -1,5 +1,5 @@
-"""Runs a wrapper module that was generated for a GPU on the CPU: its kernels in Triton's interpreter, its library
-calls by PyTorch's own implementations for the CPU."""
+"""Runs of a wrapper module generated for a GPU on the CPU: kernels in Triton's interpreter, library calls by PyTorch's
+CPU implementations."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
 
 
 class Folder:
-    """A folder for the texts of kernels while they are interpreted; deleted afterwards.
+    """A temporary folder for the texts of interpreted kernels.
 
     Attributes:
-        graphs: for each graph, why its code was not run; ``""`` if it was.
+        graphs: the reason why each graph's code was not run; ``""`` if it was.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,8 +39,8 @@ class Folder:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Folder]:
-    """Yield a folder in which kernels are launched in the interpreter, the program's own too: functions of CUDA's
-    library are numpy's."""
+    """Yield a folder, within which kernels, including the program's own, run in the interpreter with numpy's functions
+    for CUDA's library."""
     import triton
     from torch._inductor.runtime import triton_helpers
 
@@ -48,7 +48,7 @@ def folder() -> Iterator[Folder]:
 
     ours = {
         "libdevice": interpreter.Library(),
-        "set_driver_to_gpu": lambda: None,  # there is none, and nothing is launched on it
+        "set_driver_to_gpu": lambda: None,  # no GPU is used
     }
     before = {name: getattr(triton_helpers, name) for name in ours if hasattr(triton_helpers, name)}
     with (
@@ -57,7 +57,7 @@ def folder() -> Iterator[Folder]:
         reference_attention.on_cpu(),
         contextlib.ExitStack() as stack,
     ):
-        if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
+        if triton.knobs.runtime.interpret:  # the program itself set it, so all launches are interpreted
             stack.enter_context(interpreter.faster_interpreter())
         for key, value in before.items():
             stack.callback(setattr, triton_helpers, key, value)
@@ -66,10 +66,10 @@ def folder() -> Iterator[Folder]:
 
 
 def module(text: str, place: Folder, lowering: Any, instead: Callable[[list[Any]], Any]) -> Any:
-    """Return the wrapper as a module whose ``call`` runs on tensors of the CPU.
+    """Return the wrapper as a module whose ``call`` runs on CPU tensors.
 
-    If nothing here can run the code of the graph, ``instead`` runs, which is the graph run by eager PyTorch, as on the
-    side that it is compared with; ``place`` notes why.
+    If the code cannot run here, ``instead`` runs the graph by eager PyTorch, as the side that it is compared with, and
+    ``place`` records the reason.
     """
     draft = hooks.current()
     name = f"graph {draft.id} ({draft.phase})" if draft is not None else "graph"
@@ -88,9 +88,7 @@ def module(text: str, place: Folder, lowering: Any, instead: Callable[[list[Any]
             before = [(x, x.clone()) for x in given if isinstance(x, torch.Tensor)]
             try:
                 return code(list(given))
-            except (
-                Exception
-            ) as error:  # the interpreter, numpy and operators for the CPU refuse in their own ways
+            except Exception as error:  # the interpreter, numpy and CPU operators raise various exceptions
                 lines = (str(error).strip() or type(error).__name__).splitlines()
                 place.graphs[name] = lines[0][:300]
                 for now, first in before:
@@ -105,7 +103,7 @@ def _wrapper(text: str, place: Folder, lowering: Any) -> Any:
     """Return the wrapper as a module.
 
     Raises:
-        BuildError: for a wrapper that calls something that only the device has; the message names it.
+        BuildError: if the wrapper calls an operator that only the device has; the message names it.
     """
     missing = missing_on_cpu(text)
     if missing:
@@ -114,20 +112,20 @@ def _wrapper(text: str, place: Folder, lowering: Any) -> Any:
         )
     kernels: list[tuple[str, str]] = []
 
-    def taken(match: re.Match[str]) -> str:
+    def extract(match: re.Match[str]) -> str:
         kernels.append((match[2], match[3]))
         return f"{match[1]} = async_compile.kernel({len(kernels) - 1})"
 
     wrapper = types.ModuleType("compile_lens_interpreted")
     wrapper.__file__ = str(place.path / "wrapper.py")
-    rest = _for_cpu(_KERNEL.sub(taken, text))
+    rest = _for_cpu(_KERNEL.sub(extract, text))
     if "async_compile.triton(" in rest:
         raise BuildError("the text of a kernel was not found in the wrapper")
     vars(wrapper)["compile_lens_kernels"] = _Kernels(kernels, place)
     exec(compile(rest, wrapper.__file__, "exec"), vars(wrapper))
     if hasattr(wrapper, "assert_size_stride"):
         wrapper.assert_size_stride = _with_states_of_the_cpu(wrapper.assert_size_stride)  # type: ignore[attr-defined]
-    for name, value in lowering.constants.items():  # the text says None for each
+    for name, value in lowering.constants.items():  # in the text each is None
         setattr(wrapper, name, cpu_backed_tensors.on_cpu(value))
     for name, value in getattr(lowering, "torchbind_constants", {}).items():
         setattr(wrapper, name, value)
@@ -135,8 +133,8 @@ def _wrapper(text: str, place: Folder, lowering: Any) -> Any:
 
 
 def _with_states_of_the_cpu(check: Callable[..., Any]) -> Callable[..., Any]:
-    """Return torch's check of sizes, which passes a state of the CPU's random numbers: it has another size than the
-    device's, and a checkpoint keeps it for the backward."""
+    """Return torch's check of sizes, extended to accept the CPU's random state, whose size differs from the device's
+    and which a checkpoint saves for the backward."""
     state = torch.get_rng_state()
 
     def checked(tensor: Any, size: Any, *rest: Any) -> Any:
@@ -148,7 +146,7 @@ def _with_states_of_the_cpu(check: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def missing_on_cpu(text: str) -> list[str]:
-    """Return operators that the wrapper calls and for which PyTorch has no kernel on the CPU."""
+    """Return the operators called by the wrapper for which PyTorch has no CPU kernel."""
     operators = dict.fromkeys(_OPERATOR.findall(text))
     return [
         f"{space}.{name}" for space, name, overload in operators if not _runs_on_cpu(space, name, overload)
@@ -167,17 +165,17 @@ def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
 
 
 def kernel(source: str, name: str, place: Folder) -> Any:
-    """Return a kernel of Inductor's as an object with ``run(…)``, which launches it in the interpreter."""
+    """Return one of Inductor's kernels as an object whose ``run(…)`` launches it in the interpreter."""
     from ..._triton import interpreter
 
     tuner = interpreter.kernel(source, name, place.path, next(_number))
-    tuner.triton_interpret = True  # Inductor's word for a launch without a device
+    tuner.triton_interpret = True  # Inductor's flag for a launch without a device
     tuner.fn = _NamedLaunch(tuner.fn, tuner.triton_meta.get("constants", {}))
     return tuner
 
 
 class _Kernels:
-    """Stands for the wrapper's ``async_compile``."""
+    """Replacement for the wrapper's ``async_compile``."""
 
     def __init__(self, kernels: list[tuple[str, str]], place: Folder) -> None:
         self._kernels, self._place = kernels, place
@@ -187,7 +185,7 @@ class _Kernels:
         return kernel(source, name, self._place)
 
     def __getattr__(self, name: str) -> Any:
-        """Return Inductor's builder for CPU parts of a graph for a GPU: ``cpp_pybinding`` and the like."""
+        """Return Inductor's builder (``cpp_pybinding`` and the like) for CPU parts of a graph for a GPU."""
         if not name.startswith("cpp"):
             raise AttributeError(name)
         from torch._inductor.async_compile import AsyncCompile
@@ -197,7 +195,7 @@ class _Kernels:
         def built(*args: Any, **kwargs: Any) -> Any:
             try:
                 return build(*args, **kwargs)
-            except Exception as error:  # no compiler, or one that refuses it: torch has an error for each
+            except Exception as error:  # torch has several exception types for a missing or failing compiler
                 reason = (str(error).strip().splitlines() or [""])[0]
                 raise BuildError(
                     f"a part of this graph is computed on the CPU, and its C++ could not be built "
@@ -207,12 +205,12 @@ class _Kernels:
         return built
 
     def wait(self, scope: Any) -> None:
-        """Do nothing: nothing is compiled."""
+        """Do nothing, since nothing is compiled."""
 
 
 class _NamedLaunch:
-    """A kernel's function, launched with each argument by its name: a wrapper passes only those that are not
-    ``constexpr``, and in a user kernel such a one may stand anywhere."""
+    """A kernel's function, launched with arguments by name: a wrapper passes only those that are not ``constexpr``,
+    which may be anywhere in a user kernel."""
 
     def __init__(self, function: Any, constants: dict[Any, Any]) -> None:
         self._function, self._constants = function, constants
@@ -239,7 +237,7 @@ _EDITS = (
     (r"device\(type='cuda', index=\d+\)|'cuda:\d+'|'cuda'", "'cpu'"),
     (r"^async_compile = AsyncCompile\(\)$", "async_compile = compile_lens_kernels"),
 )
-"""Texts about the device in a wrapper, and their replacements for the CPU. Kernels are not in it any more."""
+"""Device-specific patterns in a wrapper, without its kernels, and their replacements for the CPU."""
 
 
 def _for_cpu(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Device queries of a program in Python that Dynamo does not trace, which are answered as on the CPU.
+"""Observers of a program's device queries in untraced Python, which are answered as on the CPU.
 
-Functions of torch and the attributes of its tensors are observed. Where Dynamo traces, it must see torch's own.
+Torch's functions and tensor attributes are observed; in traced code Dynamo must see the originals.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Note = Callable[..., None]
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 _QUERYING = (
-    "BINARY",  # it is looked up in a table
+    "BINARY",  # a lookup in a table
     "LOAD_ATTR",
     "LOAD_METHOD",
     "COMPARE_OP",
@@ -51,11 +51,11 @@ _QUERYING = (
     "UNARY",
     "POP_JUMP",
 )
-"""Instructions that query a device that a tensor returned; passing it on queries nothing."""
+"""Prefixes of instructions that inspect a tensor's device; merely passing it to a call does not."""
 
 
 def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
-    """Observe torch, on marked threads; ``kind`` is the device's."""
+    """Observe device queries on marked threads; ``kind`` is the device type."""
     note = _make_note(queries)
     skip_in_dynamo(is_dynamo_code)
 
@@ -70,13 +70,15 @@ def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
 
     answers = DEVICE_ANSWERS.get(kind, {})
     for path in FUNCTIONS:
-        if kind != "cuda" or not path.startswith("torch.backends.mps:"):  # no Mac has CUDA
+        if kind != "cuda" or not path.startswith(
+            "torch.backends.mps:"
+        ):  # no machine with CUDA has MPS, so that the answer is right
             replace(path, lambda path, real: _observed(note, _dotted(path), real, answers.get(path)))
     for path in BUILD_FUNCTIONS:
         replace(path, lambda path, real: _observed_build_query(queries, note, _dotted(path), real))
     for path in PROFILER_MARKS:
         replace(path, lambda path, real: lambda *args, **kwargs: 0)
-    if kind == "cuda":  # torch for a Mac has no CUDA either
+    if kind == "cuda":  # these queries only matter for CUDA
         _build_flags(places, queries)
         _acceptable(places, queries)
         _memory(places, queries)
@@ -114,7 +116,7 @@ def _build_flags(places: Replacements, queries: DeviceQueries) -> None:
 
 
 def _memory(places: Replacements, queries: DeviceQueries) -> None:
-    """Note queries of the device's memory: its driver leaves about a percent less or more than any figure of it."""
+    """Record queries of the device's memory size, which differs by about a percent from any published figure."""
     from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
     method = _attribute_method(UserDefinedObjectVariable)
@@ -131,19 +133,20 @@ def _memory(places: Replacements, queries: DeviceQueries) -> None:
 
 
 def _memory_text(size: int) -> str:
-    """Return the size with its uncertainty: some makers publish only gigabytes, of an unknown kind."""
+    """Return the size with its uncertainty: some makers only publish gigabytes, which may be 10^9 or 2^30 bytes."""
     gigabytes, rest = divmod(size, 10**9)
     other = f", its {gigabytes} GB of 10^9 bytes: if they are of 2^30, it has {gigabytes * 2**30}"
     return answer_text(size) + ("" if rest else other)
 
 
 def _attribute_method(variable: Any) -> str:
-    """Return Dynamo's method that reads an attribute: torch 2.15 names it as CPython does."""
+    """Return the name of Dynamo's method that reads an attribute; torch 2.15 uses CPython's name."""
     return "var_getattr" if hasattr(variable, "var_getattr") else "tp_getattro_impl"
 
 
 def _acceptable(places: Replacements, queries: DeviceQueries) -> None:
-    """Answer Dynamo, which makes a tensor on the device to query cuDNN, as if cuDNN were there, and note it."""
+    """Answer Dynamo's query of cuDNN, for which it creates a tensor on the device, as if cuDNN were present, and record
+    it."""
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
@@ -164,15 +167,14 @@ def _acceptable(places: Replacements, queries: DeviceQueries) -> None:
 
 
 def prepare() -> None:
-    """Fill Dynamo's table of torch's functions, which it makes on first use, before any is replaced here."""
+    """Fill Dynamo's table of torch's functions, which it builds on first use, before any is replaced here."""
     from torch._dynamo import trace_rules
 
     getattr(trace_rules, "get_torch_obj_rule_map", dict)()
 
 
 def _make_note(queries: DeviceQueries) -> Note:
-    """Return a function that notes a query of a frame of the program. Dynamo skips it: it compiles the program's
-    frames."""
+    """Return a function that records a query by a frame of the program, and that Dynamo skips."""
 
     def note(query: str, answer: Any, frame: Any) -> None:
         code = frame.f_code
@@ -191,7 +193,7 @@ def _make_note(queries: DeviceQueries) -> Note:
 
 
 def _register_as_torchs(places: Replacements, ours: Any) -> None:
-    """Make Dynamo treat a replacement as the function of torch's, and not read it."""
+    """Make Dynamo treat a replacement as torch's own function instead of tracing it."""
     import torch._dynamo.trace_rules as trace_rules
     import torch._dynamo.variables.torch as variables
     from torch._dynamo.variables import SkipFunctionVariable
@@ -210,18 +212,18 @@ def _register_as_torchs(places: Replacements, ours: Any) -> None:
 
 
 def _observed(note: Note, name: str, real: Callable[..., Any], there: Any) -> Callable[..., Any]:
-    def listening(*args: Any, **kwargs: Any) -> Any:
+    def observed(*args: Any, **kwargs: Any) -> Any:
         if there is not None and is_dynamo_code(sys._getframe(2).f_code):
             return there
         answer = real(*args, **kwargs)
         if not torch.compiler.is_compiling() and not is_marked(
             PHASE
-        ):  # Dynamo takes the first for true when it traces this
+        ):  # Dynamo assumes is_compiling() when it traces this
             note(f"{name}()", answer, sys._getframe(2))
         return answer
 
-    skip_in_dynamo(listening)
-    return listening
+    skip_in_dynamo(observed)
+    return observed
 
 
 def _observed_build_query(
@@ -240,7 +242,7 @@ def _observed_build_query(
 
 
 class _TensorAttributes:
-    """Attributes of tensors, while untraced Python runs."""
+    """Observed attributes of tensors, active while untraced Python runs."""
 
     def __init__(self, note: Note, kind: str) -> None:
         self._ours: dict[str, _Attribute] = {name: _Attribute(note, name) for name in ATTRIBUTES}
@@ -304,7 +306,7 @@ class _Device(_Attribute):
         import torch.nn.attention.flex_attention as flex_attention
 
         self._there = torch.device(kind, 0)
-        # FlexAttention asks whether the device has a backward, and says by its name that it has none.
+        # FlexAttention checks the device's support for a backward, and its error names the device.
         self._asks_for_the_device: Any = getattr(flex_attention._validate_device, "__code__", None)
         skip_in_dynamo(_Device.__get__)
 
@@ -335,22 +337,22 @@ class _ObservedMethod:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         answer = self._real(*args, **kwargs)
-        if not args and not kwargs:  # ``x.type(torch.float16)`` asks nothing
+        if not args and not kwargs:  # ``x.type(torch.float16)`` is no query
             self._note(self._name, answer, sys._getframe(1))
         return answer
 
 
 def _is_queried(frame: Any) -> bool:
-    """Return True if a value that the frame has just loaded is queried, or kept; not passed on to a call."""
-    above = 0
+    """Return True if the value that the frame has just loaded is inspected or stored, not passed to a call."""
+    stack_above = 0
     for step in dis.get_instructions(frame.f_code):
         if step.offset <= frame.f_lasti:
             continue
         effect = dis.stack_effect(
             step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False
         )
-        single = above == 0 and effect <= 1 and step.opname.startswith(_QUERYING)
-        if single or above + effect < 0 or (above > 0 and above + effect == 0):
+        single = stack_above == 0 and effect <= 1 and step.opname.startswith(_QUERYING)
+        if single or stack_above + effect < 0 or (stack_above > 0 and stack_above + effect == 0):
             return step.opname.startswith(_QUERYING)
-        above += effect
+        stack_above += effect
     return True

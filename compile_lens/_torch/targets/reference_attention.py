@@ -1,7 +1,7 @@
-"""Fused attention of GPUs on the CPU: what the operators compute, by products and a softmax in float32.
+"""The GPU's fused attention operators on the CPU, computed by products and a softmax in float32.
 
-PyTorch has these operators on GPUs alone. A graph that calls one could not be run here, and none of its values be
-compared.
+PyTorch has these operators only on GPUs. Without a CPU implementation, a graph that calls one could not run here, and
+none of its values could be compared.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ OPERATORS = {
     "_scaled_dot_product_efficient_attention_backward": True,
     "_scaled_dot_product_cudnn_attention_backward": True,
 }
-"""Names of the operators, and whether each is a derivative."""
+"""Operators by name, with True for a backward."""
 
 
 @contextlib.contextmanager
 def on_cpu() -> Iterator[None]:
-    """Give PyTorch these operators for the CPU, where it has none."""
+    """Register CPU kernels for these operators, where PyTorch has none, for the duration."""
     with contextlib.ExitStack() as stack:
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
@@ -42,12 +42,12 @@ def _cpu_kernel(operator: Any, compute: Callable[..., list[torch.Tensor | None]]
     names = [argument.name for argument in operator._schema.arguments]
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        given = {**dict(zip(names, args)), **kwargs}
-        if given.get("dropout_p"):
+        arguments = {**dict(zip(names, args)), **kwargs}
+        if arguments.get("dropout_p"):
             raise NotImplementedError(f"{operator.name()} drops elements by random numbers of the GPU")
-        # What it returns beside values, in which shapes, strides and types: torch's own function for its shapes.
+        # Shapes, strides and dtypes of all results come from torch's own meta function.
         shapes = operator(*map(_on_meta, args), **{name: _on_meta(value) for name, value in kwargs.items()})
-        values = compute(given)
+        values = compute(arguments)
         return tuple(_as(shape, values[at] if at < len(values) else None) for at, shape in enumerate(shapes))
 
     return run
@@ -58,44 +58,44 @@ def _on_meta(value: Any) -> Any:
 
 
 def _as(shape: Any, value: torch.Tensor | None) -> Any:
-    """Return a value with the strides and the type of a result on meta; zeros where nothing was computed."""
+    """Return a value with the shape, strides and dtype of a meta tensor; zeros where nothing was computed."""
     if not isinstance(shape, torch.Tensor):
         return shape
     result = torch.empty_strided(shape.shape, shape.stride(), dtype=shape.dtype, device="cpu").zero_()
     if value is not None and result.numel():
-        # The sums of exponentials of some operators are padded to a multiple of rows.
+        # Some operators pad the sums of exponentials to a multiple of rows.
         value = value.reshape(*value.shape, *(1,) * (result.dim() - value.dim()))
         result[tuple(slice(size) for size in value.shape)].copy_(value)
     return result
 
 
-def _probabilities(given: dict[str, Any]) -> tuple[torch.Tensor, float, torch.Tensor]:
-    """Return the softmax, the scale of the products, and the logarithms of the sums of exponentials."""
-    query, key = given["query"].float(), given["key"].float()
-    scale = given.get("scale")
+def _probabilities(arguments: dict[str, Any]) -> tuple[torch.Tensor, float, torch.Tensor]:
+    """Return the softmax, the scale of the products, and the log-sum-exp of each row."""
+    query, key = arguments["query"].float(), arguments["key"].float()
+    scale = arguments.get("scale")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     products = query @ key.transpose(-1, -2) * scale
-    if given.get("attn_bias") is not None and given["attn_bias"].numel():
-        products = products + given["attn_bias"].float()
-    if given.get("is_causal"):
+    if arguments.get("attn_bias") is not None and arguments["attn_bias"].numel():
+        products = products + arguments["attn_bias"].float()
+    if arguments.get("is_causal"):
         seen = torch.ones(products.shape[-2:], dtype=torch.bool).tril()
         products = products.masked_fill(~seen, float("-inf"))
     return products.softmax(-1), scale, products.logsumexp(-1)
 
 
-def _forward(given: dict[str, Any]) -> list[torch.Tensor | None]:
-    probabilities, _, sums = _probabilities(given)
-    return [probabilities @ given["value"].float(), sums]
+def _forward(arguments: dict[str, Any]) -> list[torch.Tensor | None]:
+    probabilities, _, sums = _probabilities(arguments)
+    return [probabilities @ arguments["value"].float(), sums]
 
 
-def _backward(given: dict[str, Any]) -> list[torch.Tensor | None]:
-    probabilities, scale, _ = _probabilities(given)
-    query, key, value, out = (given[name].float() for name in ("query", "key", "value", "out"))
-    gradient = (given["grad_out"] if "grad_out" in given else given["grad_out_"]).float()
+def _backward(arguments: dict[str, Any]) -> list[torch.Tensor | None]:
+    probabilities, scale, _ = _probabilities(arguments)
+    query, key, value, out = (arguments[name].float() for name in ("query", "key", "value", "out"))
+    gradient = (arguments["grad_out"] if "grad_out" in arguments else arguments["grad_out_"]).float()
     of_products = probabilities * (
         gradient @ value.transpose(-1, -2) - (gradient * out).sum(-1, keepdim=True)
     )
-    bias = given.get("attn_bias")
+    bias = arguments.get("attn_bias")
     of_bias = None if bias is None or not bias.numel() else of_products.sum_to_size(bias.shape)
     return [
         of_products @ key * scale,

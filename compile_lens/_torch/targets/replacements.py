@@ -1,4 +1,4 @@
-"""Replaces parts of torch for one thread, and restores everything."""
+"""Replacements of parts of torch on one thread, which are all undone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _local = threading.local()
 
 @contextlib.contextmanager
 def marked(name: str) -> Iterator[None]:
-    """For the duration, ``is_marked(name)`` holds on this thread."""
+    """Make ``is_marked(name)`` True on this thread for the duration."""
     before = getattr(_local, name, 0)
     setattr(_local, name, before + 1)
     try:
@@ -30,7 +30,7 @@ def is_marked(name: str) -> bool:
 
 
 def marked_only(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is ``ours`` on a thread inside ``marked(mark)``, and ``real`` on every other."""
+    """Return a function that calls ``ours`` on threads inside ``marked(mark)``, and ``real`` on others."""
 
     @functools.wraps(real)
     def chosen(*args: Any, **kwargs: Any) -> Any:
@@ -40,17 +40,17 @@ def marked_only(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -
 
 
 def skip_in_dynamo(function: Any) -> None:
-    """Keep Dynamo from compiling a frame of this function. It may still trace it from within another's."""
+    """Keep Dynamo from compiling a frame of this function; it may still inline the function."""
     from torch._dynamo.eval_frame import skip_code
 
     skip_code(function.__code__)
 
 
 class Replacements(Undo):
-    """Replaced attributes and entries, in order."""
+    """Replaced attributes and table entries, restored in reverse order."""
 
     def attribute(self, owner: Any, name: str, mark: str, ours: Callable[..., Any]) -> None:
-        """Replace a function of a module or class on marked threads. One that torch lacks is skipped."""
+        """Replace a function of a module or class on marked threads, if torch has it."""
         if not hasattr(owner, name):
             return
         own = name in vars(owner)
@@ -67,7 +67,7 @@ class Replacements(Undo):
         table[key] = value
 
     def enter(self, manager: Any) -> Any:
-        """Enter a context manager, and leave it once, in order."""
+        """Enter a context manager, to be left once, in order with the other steps."""
         entered = [manager]
         value = manager.__enter__()
         self.add(lambda: entered and entered.pop().__exit__(None, None, None))

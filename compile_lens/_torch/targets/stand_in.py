@@ -1,4 +1,4 @@
-"""Stands in for an absent device while one capture runs."""
+"""The stand-in for an absent device during one capture."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from . import (
 )
 from .replacements import Replacements, marked
 
-_turn = threading.RLock()
+_STAND_IN_LOCK = threading.RLock()
 
 SETTINGS = {
-    "shape_padding": False,  # whether padding pays off is timed on the device
+    "shape_padding": False,  # decided by timing on the device
     "triton.autotune_at_compile_time": False,
     "freezing": False,  # computes with weights on the device
     "triton.cudagraphs": False,  # recorded by the device's driver
     **{setting.name: False for setting in timing_decisions.TIMED},
 }
-"""Inductor's settings that would need the device. Templates that it would time are recorded instead
+"""Inductor's settings that would need the device, turned off. Templates that it would time are recorded instead
 (``contests.py``)."""
 
 TEMPLATES = {"max_autotune": False, "max_autotune_gemm": False}
-"""Settings that generate templates, for which Triton must be installed."""
+"""Settings that need Triton to generate templates."""
 
 
 class StandIn:
@@ -50,15 +50,15 @@ class StandIn:
         self.device = torch.device(model.device, 0)
         self.queries = device_queries.DeviceQueries()
         self.timing = timing_decisions.TimingDecisions()
-        self._records = False  # whether a present device would record the compiled code as CUDA graphs
+        self._records = False  # True if the real device would record CUDA graphs
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
-        """For the duration this thread's captures find the device. Those of other threads wait."""
-        with _turn:
+        """Install the stand-in for captures on this thread; other threads' captures wait."""
+        with _STAND_IN_LOCK:
             query_observers.prepare()
             with Replacements() as places, places:
-                # What torch itself compiled meanwhile for Python that is not traced (FlexAttention) names the device.
+                # Code that torch itself compiles for untraced Python (FlexAttention) refers to the device.
                 places.add(torch._dynamo.reset)
                 device_interfaces.clear_caches(places)
                 accelerator.place(places, self.model.device, self._major())
@@ -73,7 +73,7 @@ class StandIn:
                 query_observers.place(places, self.model.device, self.queries)
                 self.timing.place(places)
                 self._as_recorded(places)
-                # Dynamo asks for it too: weights that are frozen are the CPU's.
+                # Dynamo reads it too, and frozen weights would be on the CPU.
                 places.enter(torch._inductor.config.patch(freezing=False))
                 if timing_decisions.profiles_memory_budget():
                     places.enter(torch._functorch.config.patch({timing_decisions.MEMORY_BUDGET: "flops"}))
@@ -81,8 +81,8 @@ class StandIn:
                     yield
 
     def _as_recorded(self, places: Replacements) -> None:
-        """Move constructors to the device as with CUDA graphs, with which Inductor does so for more of them; the code
-        here is generated without."""
+        """Move constructors to the device as the real device would: with CUDA graphs, which are off here, Inductor
+        moves more."""
         import torch._inductor.config as config
         from torch._inductor.fx_passes import post_grad
 
@@ -90,7 +90,7 @@ class StandIn:
 
         def move(graph: Any) -> None:
             with config.patch({"triton.cudagraphs": self._records}):
-                real(graph)  # type: ignore[misc]  # placed where torch has it alone
+                real(graph)  # type: ignore[misc]  # called only if torch has it
 
         places.attribute(post_grad, "move_constructors_to_gpu", device_interfaces.PHASE, move)
 
@@ -99,8 +99,8 @@ class StandIn:
         return major if isinstance(major, int) else 0
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Return Inductor's settings that would need the device, as far as the running torch has them. ``asked`` are
-        the caller's."""
+        """Return overrides for Inductor's settings that would need the device, where this torch has them; ``asked`` are
+        the caller's settings."""
         import torch._inductor.config as config
 
         known = config.get_config_copy() if hasattr(config, "get_config_copy") else {}
@@ -109,6 +109,6 @@ class StandIn:
         self._records = bool(asked.get(recorded, known.get(recorded)))
         pads = {name: asked.get(name, known.get(name)) for name in ("shape_padding", "force_shape_pad")}
         self.timing.may_pad = bool(pads["shape_padding"])
-        if all(pads.values()):  # it pads, and times nothing
+        if all(pads.values()):  # padding is forced, without timing
             ours = {name: value for name, value in ours.items() if name != "shape_padding"}
         return {name: value for name, value in ours.items() if not known or name in known}

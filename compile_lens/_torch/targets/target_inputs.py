@@ -1,7 +1,7 @@
-"""The caller's CPU tensors as Dynamo, AOTAutograd and Inductor see them: on the target.
+"""The caller's CPU tensors, presented to Dynamo, AOTAutograd and Inductor as tensors on the target.
 
-From there on everything is torch's own: autocast, branches on the device, errors of mixed devices. Tensors that the
-program itself makes on the CPU meanwhile, such as literals, are on the CPU, as they would be beside the real device.
+Everything else is torch's own: autocast, branches on the device, errors for mixed devices. Tensors that the program
+creates on the CPU, such as literals, stay on the CPU, as with the real device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .device_interfaces import MARK, PHASE
 from .replacements import Replacements, marked, skip_in_dynamo
 
 FAKING = "stand-in given"
-"""Threads on which a tensor of the caller's is being made fake."""
+"""Mark of threads that are converting one of the caller's tensors to a fake tensor."""
 
 FAKERS = (
     "torch._dynamo.variables.builder:wrap_to_fake_tensor_and_record",
@@ -30,10 +30,10 @@ FAKERS = (
     "torch._functorch.aot_autograd:process_inputs",
     "torch._functorch.aot_autograd:construct_fake_mode",
 )
-"""Functions that make fake tensors from the caller's."""
+"""Functions that convert the caller's tensors to fake tensors."""
 
 COMPILES = "torch._dynamo.convert_frame:_compile"
-"""Dynamo's compile of one frame, its backend included."""
+"""Dynamo's compile of one frame, including the backend."""
 
 
 for _path in (*FAKERS, COMPILES):
@@ -41,9 +41,9 @@ for _path in (*FAKERS, COMPILES):
 
 
 def place(places: Replacements, mark: str, device: torch.device) -> None:
-    """Put them on ``device`` for what ``mark``-ed threads compile.
+    """Present the tensors on ``device`` in compiles of threads marked ``mark``.
 
-    Raises ``UsageError`` where this torch lacks one of these functions: what torch then compiled would be the CPU's.
+    Raises ``UsageError`` if this torch lacks one of these functions, since it would compile for the CPU.
     """
     functions = {path: hook_points.find(path) for path in (*FAKERS, COMPILES)}
     for path, target in functions.items():
@@ -63,21 +63,20 @@ def place(places: Replacements, mark: str, device: torch.device) -> None:
         if description.device.type in ("cpu", "meta") and id(tensor) not in on_the_cpu:
             object.__setattr__(
                 description, "device", device
-            )  # it was made just now, and nobody else holds it
+            )  # the description is new, and nothing else refers to it
         return description
 
     places.attribute(MetaTensorDescriber, "describe_tensor", FAKING, described)
     _streams(places)
-    _start_nothing(places, device)
+    _skip_initialisation(places, device)
 
 
 def _cpu_optimizer_state(places: Replacements) -> dict[int, torch.Tensor]:
-    """Return tensors of optimizers that are on the CPU beside parameters on the device, by ``id``; grows during
+    """Return the optimizer state that stays on the CPU with parameters on the device, by ``id``; it grows during
     tracing.
 
-    An optimizer that is not ``capturable`` counts its steps on the CPU. Dynamo moves those that plain steps have made
-    (``move_step_if_cpu``), and new ones during tracing are on the device. NAdam alone keeps another number on the CPU,
-    which stays there.
+    An optimizer that is not ``capturable`` counts steps on the CPU. Dynamo moves existing counts to the device
+    (``move_step_if_cpu``), and creates new ones there. Only NAdam has another number on the CPU, which stays there.
     """
     from torch._dynamo.variables.optimizer import OptimizerVariable
 
@@ -104,7 +103,7 @@ def _compiling(real: Any) -> Any:
     def compiles(*args: Any, **kwargs: Any) -> Any:
         _forget_modules()
         try:
-            # Autograd starts its threads for devices once. For one that came later it works in this thread.
+            # Autograd starts its device threads once, so for a device added later it must run in this thread.
             with torch.autograd.set_multithreading_enabled(False):
                 return within(*args, **kwargs)
         finally:
@@ -114,7 +113,7 @@ def _compiling(real: Any) -> Any:
 
 
 def _forget_modules() -> None:
-    """Clear torch's cached module of the accelerator: while tracing it is another than in untraced Python."""
+    """Clear torch's cached accelerator module, which differs between tracing and untraced Python."""
     getattr(torch.get_device_module, "cache_clear", lambda: None)()
 
 
@@ -128,10 +127,10 @@ def _within(mark: str, real: Any) -> Any:
 
 
 def _streams(places: Replacements) -> None:
-    """Start without streams: Dynamo queries the device's current stream at the beginning of a frame."""
+    """Let Dynamo start a frame without streams, for which it would query the device's current stream."""
     try:
         from torch._dynamo.variables.streams import SymbolicStreamState
-    except ImportError:  # torch 2.11 follows no streams
+    except ImportError:  # torch 2.11 does not trace streams
         return
 
     def begin(state: Any) -> None:
@@ -141,12 +140,12 @@ def _streams(places: Replacements) -> None:
 
 
 def _lazy_init(real: Any) -> Any:
-    """Let Python that is not traced make tensors on the device, or move them there: see ``cpu_backed_tensors``."""
+    """Let untraced Python create tensors on the device or move them there (``cpu_backed_tensors``)."""
 
     def started() -> None:
-        caller = sys._getframe(2).f_code.co_filename  # beyond the function that chose this one
+        caller = sys._getframe(2).f_code.co_filename  # the caller of the marked_only function
         if caller.startswith(_CUDA_FOLDER):
-            real()  # the driver is asked
+            real()  # a query of the driver
 
     skip_in_dynamo(started)
     return started
@@ -155,16 +154,16 @@ def _lazy_init(real: Any) -> Any:
 _CUDA_FOLDER = os.path.join(os.path.dirname(torch.__file__), "cuda", "")
 
 
-def _start_nothing(places: Replacements, device: torch.device) -> None:
-    """Skip torch's starts of the device and queries of its driver while it traces."""
+def _skip_initialisation(places: Replacements, device: torch.device) -> None:
+    """Skip torch's initialisation of the device and queries of its driver while it traces."""
     import torch._subclasses.fake_tensor as fake_tensor
     import torch.cuda.graphs as graphs
 
     places.attribute(fake_tensor, "init_gpu_context", PHASE, lambda *device: None)
     for owner in (torch.cuda, graphs):
         places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
-    if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
+    if device.type == "cuda":  # for a Mac the error remains, which Inductor catches
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
         places.attribute(torch.cuda, "_lazy_init", MARK, _lazy_init(torch.cuda._lazy_init))
-        # Its tensors determine the target.
+        # The program's tensors count as being on the device.
         places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

@@ -1,5 +1,5 @@
-"""Decisions of Inductor by a timing on the device, or by the number of its multiprocessors: those that affect the code
-of one phase. Torch's own functions are called again, with their arguments."""
+"""Inductor's decisions by timing on the device or by its number of multiprocessors, for the code of one phase, found by
+calling torch's own functions again with their arguments."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .replacements import Replacements, marked_only
 SPLITS = "torch._inductor.ir:Reduction.num_splits"
 
 MIXED_REDUCTION = "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction"
-"""Splits one of two reductions that it generates as one kernel, by the number of multiprocessors."""
+"""Path of the method that splits one of two reductions in one kernel by the number of multiprocessors."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TimedSetting:
-    """A setting of Inductor's with which it times on the device what it then leaves out or orders.
+    """An Inductor setting under which it decides by timing on the device.
 
-    ``caveat`` says what is different here, where it is off. It matters only if the setting ``beside`` is on too.
+    ``caveat`` is the difference here, where the setting is off. It only matters if the setting ``beside`` is on too.
     """
 
     name: str
@@ -55,31 +55,31 @@ TIMED = (
         beside="reorder_for_compute_comm_overlap",
     ),
 )
-"""They are off here."""
+"""Settings that are off for a stand-in."""
 
 MEMORY_BUDGET = "activation_memory_budget_runtime_estimator"
-"""The partitioner's setting of how it weighs what it computes again."""
+"""The partitioner's setting for estimating the cost of recomputation."""
 
 PROFILED = "profile"
-"""Its value for times on the device; the default counts floating-point operations."""
+"""The setting's value for timing on the device; the default counts floating-point operations."""
 
 _PRODUCTS = tuple(getattr(torch.ops.aten, name).default for name in ("mm", "bmm", "addmm"))
 
 
 class TimingDecisions:
-    """The decisions so far in the code that is being generated."""
+    """The decisions so far in the code being generated."""
 
     def __init__(self) -> None:
-        self.padding = False  # matrices of a product may be padded
-        self.splits = False  # of a reduction, by the number of multiprocessors
+        self.padding = False  # True if matrices of a product may be padded
+        self.splits = False  # True if the number of multiprocessors decides how a reduction is split
         self.may_pad = True  # the program's setting
-        self._hears_splits = False
+        self._observes_splits = False
 
     def place(self, places: Replacements) -> None:
-        """Observe, on marked threads."""
+        """Observe the decisions on marked threads."""
         target = hook_points.find(SPLITS)
         if target is not None:
-            self._hears_splits = True
+            self._observes_splits = True
             owner, name = target
             places.add(setattr, owner, name, vars(owner)[name])
             real = getattr(owner, name)
@@ -90,16 +90,17 @@ class TimingDecisions:
             places.attribute(owner, name, PHASE, self._mixing(getattr(owner, name)))
         from torch._inductor.fx_passes import pad_mm
 
-        places.attribute(pad_mm, "has_triton", PHASE, lambda: True)  # it is there with the device
+        places.attribute(pad_mm, "has_triton", PHASE, lambda: True)  # as with the device
 
     def take(self) -> tuple[bool, bool]:
-        """Return whether matrices may be padded, and reductions split differently, in the code just generated."""
-        decisions = self.padding, self.splits or not self._hears_splits
+        """Return two flags for the code just generated, and reset them: matrices may be padded; reductions may be split
+        differently."""
+        decisions = self.padding, self.splits or not self._observes_splits
         self.padding = self.splits = False
         return decisions
 
     def product(self, node: Any) -> None:
-        """Note a generated library call, for which Inductor has ``node``."""
+        """Record for a generated library call, Inductor's ``node``, if its matrices may be padded."""
         for origin in getattr(node, "origins", ()):
             if origin.target in _PRODUCTS and self.may_pad and not self.padding:
                 matrices = [one.meta.get("val") for one in origin.args]
@@ -111,8 +112,8 @@ class TimingDecisions:
         def num_splits(*args: Any, **kwargs: Any) -> Any:
             splits = real(*args, **kwargs)
             if not self.splits:
-                given = bound.bind(*args, **kwargs).arguments
-                self.splits = _depends_on_count(given, splits, lambda: real(*args, **kwargs))
+                arguments = bound.bind(*args, **kwargs).arguments
+                self.splits = _depends_on_count(arguments, splits, lambda: real(*args, **kwargs))
             return splits
 
         return num_splits
@@ -130,14 +131,14 @@ class TimingDecisions:
 
         def mixing(*args: Any, **kwargs: Any) -> Any:
             self.splits = True
-            with config.patch(untimed):  # how it is split is timed with them, on the device
+            with config.patch(untimed):  # with them, the split is timed on the device
                 return real(*args, **kwargs)
 
         return mixing
 
 
 def profiles_memory_budget() -> bool:
-    """Return True if the program has the partitioner time on the device what it may compute again."""
+    """Return True if the program makes the partitioner time recomputation on the device."""
     import torch._functorch.config as config
 
     return getattr(config, MEMORY_BUDGET, "") == PROFILED
@@ -146,8 +147,8 @@ def profiles_memory_budget() -> bool:
 def _is_timed(*matrices: Any, op: Any) -> bool:
     """Return True if Inductor may time the product with padded matrices (``pad_mm.should_pad``).
 
-    It excludes a product that memory bounds, by clocks from the driver. Without any it times each: an H100 padded one
-    of 2 × 32 by 32 × 32.
+    With clock rates from the driver it excludes memory-bound products; without, it times all, and an H100 padded one of
+    2 × 32 by 32 × 32.
     """
     import torch._inductor.config as config
     from torch._inductor.fx_passes import pad_mm
@@ -160,35 +161,37 @@ def _is_timed(*matrices: Any, op: Any) -> bool:
         return bool(not config.force_shape_pad and can_pad(left, right, op.overloadpacket, *bias))
 
 
-def _depends_on_count(given: dict[str, Any], splits: Any, again: Callable[[], Any]) -> bool:
-    """Return True if a reduction is split differently, or not at all, with half or twice as many multiprocessors.
+def _depends_on_count(arguments: dict[str, Any], splits: Any, again: Callable[[], Any]) -> bool:
+    """Return True if a reduction is split differently, or not at all, with half or twice the multiprocessors.
 
-    ``again`` calls torch once more. With more of them than there are, it may read the layout of its input, which
-    settles it: so only if it did that before.
+    ``again`` calls torch once more. With more multiprocessors, torch may read the layout of the reduction's input,
+    which freezes it, so that is only done if torch read it before.
     """
     from torch._inductor.runtime.hints import DeviceProperties
     from torch._inductor.virtualized import V
 
-    count = DeviceProperties.create(given["device"]).multi_processor_count
-    with _multiprocessors(given["device"], count // 2):
+    count = DeviceProperties.create(arguments["device"]).multi_processor_count
+    with _multiprocessors(arguments["device"], count // 2):
         if again() != splits:
             return True
     sizes = V.graph.sizevars
     hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
     outer, inner = (
-        hint(torch._inductor.utils.sympy_product(given[name])) for name in ("ranges", "reduction_ranges")
+        hint(torch._inductor.utils.sympy_product(arguments[name])) for name in ("ranges", "reduction_ranges")
     )
-    with _multiprocessors(given["device"], count * 2):
+    with _multiprocessors(arguments["device"], count * 2):
         if outer < count * 64:
             return bool(again() != splits)
         near = inner > 32 and outer < 2 * count * 64
-        factor: int = V.choices.reduction_split_factor(given["device"], inner, outer, False) if near else 1
+        factor: int = (
+            V.choices.reduction_split_factor(arguments["device"], inner, outer, False) if near else 1
+        )
         return factor > 1
 
 
 @contextlib.contextmanager
 def _multiprocessors(device: torch.device, count: int) -> Iterator[None]:
-    """For the duration Inductor finds this many."""
+    """Make Inductor find ``count`` multiprocessors for the duration."""
     from torch._inductor.runtime.hints import DeviceProperties
 
     properties: Any = DeviceProperties

@@ -1,4 +1,4 @@
-"""Settings of torch that affect what is compiled, saved here and restored in another process."""
+"""Torch's settings that affect compiles, saved in one process and restored in another."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch.utils._device import DeviceContext
 from ..operators.registrations import Setting
 
 KINDS = ("cpu", "cuda", "mps")
-"""Devices for which a region of autocast may be on."""
+"""Device types for which autocast may be on."""
 
 
 def snapshot() -> tuple[dict[str, Any], list[Setting]]:
-    """Return the settings as plain data, and those of configs that are not plain (a function), which are sent in
-    another way."""
+    """Return the settings as plain data, and config entries that are not plain (such as functions), which are sent
+    separately."""
     configs: dict[str, dict[str, Any]] = {}
     left: list[Setting] = []
     for name in config_modules():
@@ -53,7 +53,7 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
 
 @contextlib.contextmanager
 def restored(settings: dict[str, Any]) -> Iterator[None]:
-    """For the duration, torch has ``settings``."""
+    """Apply ``settings`` to torch for the duration."""
     with contextlib.ExitStack() as stack:
         for name, values in settings["configs"].items():
             config = importlib.import_module(name)
@@ -76,7 +76,7 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
         stack.callback(_set_deterministic, _deterministic())
         _set_deterministic(settings["deterministic"])
         stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(settings["threads"])  # C++ is generated for as many
+        torch.set_num_threads(settings["threads"])  # generated C++ depends on it
         stack.callback(set_attention, attention())
         set_attention(settings["attention"])
         stack.callback(_set_libraries, _libraries())
@@ -91,8 +91,8 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
 
 
 def default_device() -> str:
-    """Return the device of new tensors without an explicit one (``torch.set_default_device``, or a ``with``); ``""``
-    if the program set none. Torch's own query makes a tensor on it, which fails without such a device."""
+    """Return the program's default device (``torch.set_default_device``, or a ``with``), ``""`` if it set none. Torch's
+    own query creates a tensor there, which fails for an absent device."""
     for mode in reversed(_get_current_function_mode_stack()):
         if isinstance(mode, DeviceContext):
             return str(mode.device)
@@ -113,7 +113,7 @@ def _set_deterministic(state: tuple[bool, bool, bool]) -> None:
 
 
 def _random() -> dict[str, Any]:
-    """Return the states of the generators of torch, Python and NumPy, which may decide a branch."""
+    """Return the states of torch's, Python's and NumPy's random generators, which may decide a branch."""
     numpy = sys.modules.get("numpy.random")
     return {
         "torch": torch.get_rng_state(),
@@ -133,16 +133,16 @@ PRECISIONS = (
     ("generic", "all"),
     *((b, o) for b in ("cuda", "mkldnn") for o in ("all", "matmul", "conv", "rnn")),
 )
-"""Back ends and kinds of operator with a float32 precision of their own in torch (``fp32_precision``)."""
+"""Back ends and kinds of operator with their own float32 precision in torch (``fp32_precision``)."""
 
 
 def _precision() -> tuple[str, dict[tuple[str, str], str]]:
-    """Return the precision of products in float32: torch's single word, empty if they differ, and each by itself."""
+    """Return the float32 precision of products: torch's single setting, ``""`` if they differ, and each one."""
     get = getattr(torch._C, "_get_fp32_precision_getter", None)
     each = {} if get is None else {place: get(*place) for place in PRECISIONS}
     try:
         return torch.get_float32_matmul_precision(), each
-    except RuntimeError:  # torch refuses to say one word for several
+    except RuntimeError:  # torch raises if they differ
         return "", each
 
 
@@ -151,7 +151,7 @@ def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
     if word and word != _precision()[0]:
         torch.set_float32_matmul_precision(word)
     now = _precision()[1]
-    for place, value in each.items():  # after the word, which sets some of them
+    for place, value in each.items():  # after the single setting, which changes some of them
         if now.get(place, value) != value:
             torch._C._set_fp32_precision_setter(*place, value)
 
@@ -160,7 +160,7 @@ LIBRARIES = (
     *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
     *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
 )
-"""Switches of libraries that affect torch's choice of a convolution and the layout of its result."""
+"""Switches of libraries that affect the choice of a convolution and the layout of its result."""
 
 
 def _libraries() -> dict[str, Any]:
@@ -175,26 +175,26 @@ def _set_libraries(settings: dict[str, Any]) -> None:
 
 
 ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")
-"""Back ends of ``scaled_dot_product_attention``, each of which a program can enable and disable."""
+"""Back ends of ``scaled_dot_product_attention`` that a program can enable and disable."""
 
 
 def attention() -> tuple[dict[str, bool], list[int]]:
-    """Return which back ends of attention are enabled, and their order."""
+    """Return the enabled state of each back end of attention, and their order."""
     return {name: attention_on(name) for name in ATTENTION}, attention_order()
 
 
 def attention_on(name: str) -> bool:
-    """Return True if one back end is enabled."""
+    """Return True if a back end of attention is enabled."""
     return bool(getattr(torch._C, f"_get_{name}_sdp_enabled")())
 
 
 def attention_order() -> list[int]:
-    """Return the numbers of the back ends, in their order."""
+    """Return the numbers of the back ends in order."""
     return list(torch._C._get_sdp_priority_order())
 
 
 def set_attention(settings: tuple[dict[str, bool], list[int]]) -> None:
-    """Set them."""
+    """Set the back ends and their order, as returned by ``attention``."""
     for name, enabled in settings[0].items():
         getattr(torch._C, f"_set_sdp_use_{name}")(enabled)
     torch._C._set_sdp_priority_order(settings[1])
@@ -212,7 +212,7 @@ CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.c
 
 
 def config_modules() -> list[str]:
-    """Return the names of torch's modules of settings that are imported: no one has changed another."""
+    """Return the names of torch's imported config modules; others cannot have been changed."""
     from torch.utils._config_module import ConfigModule
 
     loaded = {name for name, module in list(sys.modules.items()) if isinstance(module, ConfigModule)}
@@ -220,31 +220,31 @@ def config_modules() -> list[str]:
     return [name for name in (*CONFIGS, *others) if name in loaded]
 
 
-IDLE = ("cache_key_tag", "force_disable_caches", "job_id", "pgo_extra_")
-"""Beginnings of settings of caches that torch does not declare to change no code."""
+NO_CODE_PREFIXES = ("cache_key_tag", "force_disable_caches", "job_id", "pgo_extra_")
+"""Prefixes of cache settings that change no code, in addition to those that torch declares."""
 
-MOST = 200
-"""Most characters of a value."""
+MAX_CHARACTERS = 200
+"""Limit on the characters of a value."""
 
 
 def non_default_configs() -> Iterator[tuple[str, str]]:
-    """Yield full names and values, as ``repr`` has them, of entries that differ from torch's defaults, without those
-    that torch itself declares to change no code."""
+    """Yield the full name and ``repr`` of each config entry that differs from torch's default, without those that
+    change no code."""
     for module in config_modules():
         config = sys.modules[module]
         is_default, entries = getattr(config, "_is_default", None), getattr(config, "_config", {})
         if is_default is None:
             continue
-        idle = tuple(getattr(config, "_cache_config_ignore_prefix", ()) or ())
+        ignored = tuple(getattr(config, "_cache_config_ignore_prefix", ()) or ())
         for name, entry in list(entries.items()):
-            if name.startswith(("_", *idle, *IDLE)) or is_default(name):
+            if name.startswith(("_", *ignored, *NO_CODE_PREFIXES)) or is_default(name):
                 continue
-            if getattr(entry, "deprecated", False):  # it does nothing, and reading it warns
+            if getattr(entry, "deprecated", False):  # it has no effect, and reading it warns
                 continue
             value = getattr(config, name)
-            # What was patched and put back is no default any more to torch, though it has that value.
+            # Torch counts an entry as changed after a patch, even with its default value restored.
             if _is_plain(value) and value != getattr(entry, "default", None):
-                yield f"{module}.{name}", repr(value)[:MOST]
+                yield f"{module}.{name}", repr(value)[:MAX_CHARACTERS]
 
 
 def _is_plain(value: object) -> bool:

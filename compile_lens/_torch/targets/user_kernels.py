@@ -1,4 +1,4 @@
-"""Triton kernels of the program, which plain Python or the captured graph launches on the CPU."""
+"""The program's own Triton kernels, launched on the CPU by untraced Python or the captured graph."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .device_queries import DeviceQueries, frame_at, running_line
 from .replacements import Replacements, is_marked, marked
 
 COMPARED = "stand-in compared"
-"""Threads on which results are compared, which may take longer."""
+"""Mark of threads on which results are compared, which may take longer."""
 
 IN_GRAPH = "stand-in runs a graph"
-"""Threads on which a captured graph runs, which itself notes what cannot run."""
+"""Mark of threads on which a captured graph runs, which itself records what cannot run."""
 
-_TIMES = 8
+_COMPARISON_FACTOR = 8
 
 
 def place(places: Replacements, mark: str, queries: DeviceQueries | None = None) -> None:
-    """Launch them in Triton's interpreter, on threads inside ``marked(mark)``. An autotuned one is launched with the
-    first of its configurations: only the device knows the fastest.
+    """Launch kernels in Triton's interpreter on threads inside ``marked(mark)``. An autotuned kernel uses its first
+    configuration, since only the device can time them.
 
-    If plain Python launches one that cannot be interpreted, it writes nothing, and ``queries`` note it.
+    If untraced Python launches a kernel that cannot be interpreted, it writes nothing, and ``queries`` records it.
     """
     from ..._triton.launch import MAX_ELEMENTS, Launches, NotLaunched, launchers
 
     function, tuner = launchers()
-    launches = Launches(_TIMES * MAX_ELEMENTS if is_marked(COMPARED) else MAX_ELEMENTS)
+    launches = Launches(_COMPARISON_FACTOR * MAX_ELEMENTS if is_marked(COMPARED) else MAX_ELEMENTS)
 
     def launched(kernel: Any, *args: Any, **kwargs: Any) -> None:
         try:
@@ -51,7 +51,7 @@ def place(places: Replacements, mark: str, queries: DeviceQueries | None = None)
 
     def first(tuned: Any, *args: Any, **kwargs: Any) -> Any:
         before, cached = dict(vars(tuned)), dict(tuned.cache)
-        tuned.cache_results = False  # nothing is timed that could be kept
+        tuned.cache_results = False  # there are no timings to save
         try:
             return tune(tuned, *args, **kwargs)
         finally:
@@ -66,8 +66,8 @@ def place(places: Replacements, mark: str, queries: DeviceQueries | None = None)
 
 
 def _place_in_graphs(places: Replacements) -> None:
-    """Keep Dynamo from compiling Triton's launching function where autograd runs a captured graph in Python: it would
-    take it for the program's, with a graph and a kernel for no device."""
+    """Keep Dynamo from compiling Triton's launch function as the program's own code when autograd runs a captured graph
+    in Python."""
     from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation as operator
 
     key = torch._C.DispatchKey.CompositeExplicitAutograd
@@ -78,26 +78,26 @@ def _place_in_graphs(places: Replacements) -> None:
 
 
 def kernel_name(kernel: Any) -> str:
-    """Return the program's name of a kernel."""
+    """Return the name of a kernel in the program."""
     return str(_function(kernel).__name__)
 
 
 def _function(kernel: Any) -> Any:
-    """Return the function that is autotuned, or has heuristics."""
+    """Return the function inside an autotuner or heuristics."""
     while not hasattr(kernel, "__name__"):
         kernel = kernel.fn
     return kernel
 
 
 def kernel_line(kernel: Any) -> Frame:
-    """Return the line of a kernel."""
+    """Return the first line of a kernel."""
     code = _function(kernel).fn.__code__
     return frame_at(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 @contextlib.contextmanager
 def comparison() -> Iterator[None]:
-    """For the duration, this thread launches kernels in the interpreter, those of the program and Inductor's."""
+    """Make this thread launch all kernels, the program's and Inductor's, in the interpreter for the duration."""
     with Replacements() as places, places, marked(COMPARED):
         place(places, COMPARED)
         yield

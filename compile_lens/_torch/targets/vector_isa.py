@@ -1,4 +1,4 @@
-"""Vector instructions that the processor may lack, for which Inductor generates C++ all the same."""
+"""Cross-compilation of C++ for a vector ISA that the processor may lack."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from ...errors import UsageError
 from .replacements import Replacements, marked
 
 MARK = "isa"
-"""Threads whose vector ISA is overridden."""
+"""Mark of threads whose vector ISA is overridden."""
 
 X86 = ("avx2", "avx512")
 ARM = ("neon", "sve256")
 NAMES = (*X86, *ARM)
-"""Our names of the vector instructions for which Inductor generates C++."""
+"""Our names of the vector ISAs for which Inductor generates C++."""
 
-_one_at_a_time = threading.RLock()
+_ISA_LOCK = threading.RLock()
 
 
 @contextlib.contextmanager
 def stand_in_for(arch: str) -> Iterator[None]:
-    """For the duration, Inductor generates C++ on this thread for the vector instructions ``arch``.
+    """Make Inductor generate C++ for the vector ISA ``arch`` on this thread for the duration.
 
-    Nothing is compiled to probe that, and no template of a matrix product is timed. Other threads see the real
-    processor; those that want a stand-in too wait. Raises ``UsageError`` for an ``arch`` for which Inductor generates
-    no code.
+    The compiler is not probed, and no template of a matrix product is timed. Other threads see the real processor;
+    those that need a stand-in too wait. Raises ``UsageError`` for an ``arch`` for which Inductor generates no code.
     """
     isas = instructions(arch)
-    with _one_at_a_time:
+    with _ISA_LOCK:
         with Replacements() as places, places:
             _place(places, arch, isas)
             with marked(MARK):
@@ -48,10 +47,10 @@ def _place(places: Replacements, arch: str, isas: list[Any]) -> None:
     real: Any = cpu_vec_isa.valid_vec_isa_list
     places.attribute(cpu_vec_isa, "valid_vec_isa_list", MARK, lambda: list(isas))
     placed: Any = cpu_vec_isa.valid_vec_isa_list
-    for name in ("cache_info", "cache_clear"):  # others empty the real one's memory by its name
+    for name in ("cache_info", "cache_clear"):  # torch clears the cache through this name
         if hasattr(real, name):
             setattr(placed, name, getattr(real, name))
-    # ATEN_CPU_CAPABILITY, which this one reads, is about the processor that is here.
+    # It reads ATEN_CPU_CAPABILITY, which is for the processor of this machine.
     places.attribute(
         cpu_vec_isa, "get_isa_from_cpu_capability", MARK, lambda capability, isas, *rest: isas[0]
     )
@@ -60,7 +59,7 @@ def _place(places: Replacements, arch: str, isas: list[Any]) -> None:
 
 
 def instructions(arch: str) -> list[Any]:
-    """Return Inductor's descriptions of the instructions of a processor with ``arch``, the widest first.
+    """Return Inductor's descriptions of the ISAs of a processor with ``arch``, widest first.
 
     They do not probe the compiler. Raises ``UsageError`` for an unknown ``arch``.
     """
@@ -87,12 +86,12 @@ def instructions(arch: str) -> list[Any]:
 
 
 def _always_available(kind: type[Any]) -> Callable[..., Any]:
-    """Return the same description, which is always true: the compiler can build for it."""
+    """Return a subclass of the description whose instances are always True, as if the compiler supported the ISA."""
     return type(kind.__name__, (kind,), {"__bool__": lambda self: True, "__module__": kind.__module__})
 
 
 def name_of(vec_isa: Any) -> str:
-    """Return our name of the vector instructions that Inductor picked; ``""`` for none, so that the code is scalar."""
+    """Return our name of the vector ISA that Inductor picked; ``""`` for none, with which the code is scalar."""
     kinds = [kind.__name__ for kind in type(vec_isa).__mro__]
     width = vec_isa.bit_width()
     if not width:
@@ -103,14 +102,14 @@ def name_of(vec_isa: Any) -> str:
 
 
 def picked_isa() -> str:
-    """Return the vector instructions for which Inductor generates C++ on this thread, ``""`` if none."""
+    """Return the vector ISA for which Inductor generates C++ on this thread, ``""`` if none."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     return name_of(pick_vec_isa())
 
 
 def isa_caveats(arch: str) -> tuple[str, ...]:
-    """Return what may be different on a real processor with ``arch``, a sentence each."""
+    """Return possible differences on a real processor with ``arch``, one sentence each."""
     threads = torch.get_num_threads()
     sentences = [
         f"Which loops run in parallel, and with how many threads, was decided for the {threads} "
