@@ -128,6 +128,8 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             draft.eager, draft.eager_note = eager_count.count(
                 gm, example_inputs, recorder.spec.backward, device
             )
+            if draft.eager is not None:
+                draft.eager_note = draft.eager_note or _other_path(recorder)
     recorder.clock.lap("eager count")
     runnable = None if recorder.spec.build or recorder.spec.interpret is not None else copy_graph(gm)
     with Undo() as undo, undo:
@@ -156,6 +158,15 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     if stand_in is None:
         return runnable.forward
     return _raise_if_refused(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.queries))
+
+
+def _other_path(recorder: Recorder) -> str:
+    """Return a sentence on a program that may run other operators where it is not compiled; ``""`` for others."""
+    if function := recorder.frames.current.other_path:
+        return f"of the captured graph; {function} asks whether it is compiled: eager PyTorch may run other operators"
+    if claims.OTHER_PATHS in recorder.lacking:
+        return "of the captured graph; whether the program asks if it is compiled was not observed"
+    return ""
 
 
 def _compile_unrecorded(

@@ -359,7 +359,10 @@ FACTS: dict[str, Fact] = {
 
 
 def not_observed(name: str, capture: Capture) -> str:
-    """Return why a fact is not known for a capture: one of its stages was not observed; ``""`` if all were."""
+    """Return why a fact is not known for a capture: one of its stages was not observed, or eager PyTorch may run other
+    operators; ``""`` if it is known."""
+    if name == "eager_ops" and capture.ledger.total.as_captured:
+        return next(c.eager_note for c in capture.compilations if c.eager_note)
     wanted = {
         stage.replace("*", phase)
         for stage in FACTS[name].stages

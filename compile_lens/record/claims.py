@@ -26,6 +26,7 @@ INPUTS = "tensors as they would be on the target"
 ABLATIONS = "the steps of an ablation"
 TRANSFORMATIONS = "which decomposition decides a value"
 NOTES = "compiled functions that were inlined"
+OTHER_PATHS = "where the program asks whether it is compiled"
 """Claims about a capture."""
 
 EVALUATIONS = "frames that Dynamo evaluated"

@@ -6,6 +6,7 @@ import functools
 import inspect
 import linecache
 import logging
+import os
 import re
 import types
 from collections.abc import Mapping
@@ -170,6 +171,21 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     if ours and end is not None and getattr(summary, "colno", None) is not None:  # Python 3.10 has no columns
         summary.end_lineno = end
     return summary
+
+
+@free_hook(
+    "torch._dynamo.symbolic_convert:InstructionTranslatorBase.mark_inconsistent_side_effects",
+    claims.OTHER_PATHS,
+)
+def note_other_path(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+    """Note the program's function that asks whether it is compiled (``torch.compiler.is_compiling()``): eager PyTorch
+    may run other operators."""
+    recorder, code = recorder_around(translator), translator.f_code
+    if recorder is not None and not source_places.is_torch_file(code.co_filename):
+        recorder.frames.current.other_path = (
+            f"{code.co_name} ({os.path.basename(code.co_filename)}:{translator.lineno})"
+        )
+    return real(translator, *args, **kwargs)
 
 
 @free_hook("torch._dynamo.output_graph:SubgraphTracer.create_proxy", claims.CALL_ENDS)

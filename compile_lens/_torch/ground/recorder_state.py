@@ -127,9 +127,11 @@ class LoggedBreak:
 
 @dataclasses.dataclass
 class Frame:
-    """Observations of the frame that Dynamo evaluates: the logged break, failed guards, the reason for giving up."""
+    """Observations of the frame that Dynamo evaluates: the logged break, failed guards, the reason for giving up, and
+    the function that asks whether it is compiled (``other_path``)."""
 
     logged: LoggedBreak | None = None
+    other_path: str = ""
     failed_guards: list[str] = dataclasses.field(default_factory=list)
     given_up: Skip | None = None
 

@@ -342,6 +342,45 @@ def test_a_tensor_of_an_array_is_no_function_of_numpy() -> None:
     assert not captured.ledger.total.as_captured and captured.ledger.total.eager_ops == 1
 
 
+def in_the_function(x: torch.Tensor) -> torch.Tensor:
+    return x.sin().cos() if torch.compiler.is_compiling() else x.tan()
+
+
+def asked_by_a_helper() -> bool:
+    return bool(torch.compiler.is_dynamo_compiling())
+
+
+def in_a_helper(x: torch.Tensor) -> torch.Tensor:
+    if not asked_by_a_helper():
+        x = x.clamp(0, 1)
+    return x.exp()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(in_the_function, "in_the_function"), (in_a_helper, "asked_by_a_helper")]
+)
+def test_a_program_that_asks_whether_it_is_compiled_is_counted_as_captured(
+    function: Callable[..., torch.Tensor], name: str
+) -> None:
+    x = torch.rand(4)
+    with Dispatched() as plain:
+        function(x)
+    captured = capture(function, x)
+    total = captured.ledger.total
+    assert total.as_captured and total.eager_ops != sum(plain.work.values())
+    assert any(f"{name} (test_eager_count.py:" in note for note in total.notes), total.notes
+    assert "work, as captured" in str(captured)
+
+
+def test_where_it_is_not_observed_whether_a_program_asks_it_is_counted_as_captured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner = torch._dynamo.symbolic_convert.InstructionTranslatorBase
+    monkeypatch.delattr(owner, "mark_inconsistent_side_effects")
+    total = capture(lambda x: x.sin(), torch.rand(4)).ledger.total
+    assert total.as_captured and any("was not observed" in note for note in total.notes)
+
+
 OPTIMIZERS = [
     ("SGD", {"momentum": 0.9}),
     ("SGD", {"foreach": True, "weight_decay": 0.1}),

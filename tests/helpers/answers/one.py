@@ -22,6 +22,11 @@ MISLED: dict[str, list[Mistake]] = {
         ),
         (lambda x: loops(torch.ones(3)), "It works on nothing that it was called with", ""),
         (halved, "1 graph break", "nothing is fused across"),
+        (
+            lambda x: loops(x) if torch.compiler.is_compiling() else x.sin(),
+            "operators of eager PyTorch: not known",
+            "",
+        ),
     ],
     "1.2": [
         (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; required", "several results, need not be"),
