@@ -1,4 +1,4 @@
-"""The language of the pages: that which a call names, or else the one in use."""
+"""The language of pages: the one passed to a call, or else the current one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from compile_lens.errors import UsageError
 from .words.sentences import CHINESE, ENGLISH
 
 TAGS = {ENGLISH: "en", CHINESE: "zh-CN"}
-"""The languages that a page can be in, each with its name in HTML."""
+"""The languages of pages, with their HTML names."""
 
 _in_use = ENGLISH
 
 
 def use(language: str) -> None:
-    """From here on pages are in this language, unless a call names one. Raises ``UsageError`` for one without pages."""
+    """Set the default language of pages. Raises ``UsageError`` for an unsupported one."""
     global _in_use
     _in_use = chosen(language)
 
 
 def chosen(language: str | None = None) -> str:
-    """The language that a call names, or else the one in use. Raises ``UsageError`` for one without pages."""
+    """Return the language passed to a call, or else the current one. Raises ``UsageError`` for an unsupported one."""
     if language is not None and language not in TAGS:
         raise UsageError(f"lang={language!r}: there are pages in {' and '.join(map(repr, TAGS))}")
     return language or _in_use

@@ -1,11 +1,10 @@
-"""Captures in a notebook or an interactive session: each shown once.
+"""Displays captures in a notebook or an interactive session, each once.
 
-``show`` displays by itself, so that it also does in the middle of a cell, and returns the capture. As the
-last line of a cell the capture would then be displayed a second time. So a capture that was displayed is
-remembered until its cell ends, and the display of the cell's result passes over it; an explicit
-``display(capture)`` and every later cell show it as usual.
+``show`` displays the capture itself, so that it also works in the middle of a cell, and returns it. As the last
+expression of a cell, the capture would be displayed twice. So displayed captures are remembered until the cell ends,
+and are not displayed again as its result. An explicit ``display(capture)`` and later cells display it as usual.
 
-IPython is never imported here unless it already runs.
+IPython is imported only if it is already running.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from .translated_summary import in_language
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []
-"""Captures that were displayed in the cell that runs now. By identity: a record is costly to compare."""
+"""Captures displayed in the current cell. They are compared by identity, since comparing records is slow."""
 
 
 def display(capture: Record, lang: str | None = None) -> None:
-    """Show a capture where the user looks: HTML in a notebook, in ``lang``; else its short text on standard output."""
+    """Display a capture: as HTML in the language ``lang`` in a notebook, else as short text on standard output."""
     shell = _shell()
     if shell is not None:
         _pass_over(shell, capture)
@@ -42,7 +41,7 @@ def display(capture: Record, lang: str | None = None) -> None:
 
 
 def _shell() -> Any:
-    """The running IPython shell, or ``None``."""
+    """Return the running IPython shell, or ``None``."""
     ipython = sys.modules.get("IPython")
     if ipython is None or not hasattr(ipython, "get_ipython"):
         return None
@@ -61,7 +60,7 @@ def _print(text: str) -> None:
 
 
 def _pass_over(shell: Any, capture: Record) -> None:
-    """Let the result of the running cell be passed over if it is this capture."""
+    """Do not display the result of the running cell if it is this capture."""
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Record, _display_again)
     if not _displayed:
@@ -78,10 +77,10 @@ def _display_again(capture: Record) -> None:
 
 
 def _is_result() -> bool:
-    """Return True if IPython displays the result of the cell, rather than what ``display()`` was given.
+    """Return True if IPython displays the result of the cell, not an argument of ``display()``.
 
-    A Jupyter kernel holds the message it fills in ``displayhook.msg``, a terminal says ``is_active``. A shell
-    that tells neither is taken to display a result.
+    A Jupyter kernel has the current message in ``displayhook.msg``; a terminal has ``is_active``. A shell with neither
+    is assumed to display a result.
     """
     hook = getattr(_shell(), "displayhook", None)
     signs = [getattr(hook, name) for name in ("msg", "is_active") if hasattr(hook, name)]

@@ -1,4 +1,4 @@
-"""Tables of what backends implement, as text."""
+"""Tables of operators that backends implement, as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 110
 
 
 def page(support: Support) -> str:
-    """A row for each overload, then what the words mean."""
+    """Return a table with a row for each overload, followed by an explanation."""
     rows: list[tuple[str, ...]] = [("", *BACKENDS, "Inductor")]
     rows += [(o.name, *(o.on(b).kind for b in BACKENDS), o.inductor) for o in support.overloads]
     table = aligned(rows, [False] * len(rows[0]), "  ")
@@ -39,7 +39,7 @@ def page(support: Support) -> str:
 
 
 def lacking(result: Unsupported) -> str:
-    """The operators that a target lacks, with the Python lines; or the sentence that none is lacking."""
+    """Return the operators that a target lacks, with Python lines, or that it lacks none."""
     lines = [f"{flat(result.function)} on {result.target}: {_verdict(result)}", ""]
     for lack in result.operators:
         lines += _lack(lack)

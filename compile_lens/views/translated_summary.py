@@ -1,5 +1,5 @@
-"""A Summary in another language: its sentences are translated; code, names, calls, and what torch or the program wrote
-stay as they are."""
+"""Translates a Summary: its sentences are translated; code, names, calls and text of torch or the program stay
+unchanged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .words.sentences import ENGLISH
 Translate = Callable[[str], str]
 
 _PLACE = re.compile(r":\d+$")
-"""End of a file with its line."""
+"""The end of a location: the line after the file name."""
 
 
 def in_language(summary: Summary, language: str) -> Summary:
-    """The Summary in a language; where no entry of that has a sentence, it stays as it is."""
+    """Translate a Summary; sentences without a translation stay unchanged."""
     if language == ENGLISH:
         return summary
 

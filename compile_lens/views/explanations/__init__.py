@@ -1,4 +1,4 @@
-"""Explanations of a capture's figures in plain lines: the facts, the reasons, and what to try."""
+"""Explanations of a capture's figures in text lines: facts, reasons and suggestions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from ..words.characters import flat
 
 FEW = 8
-"""Lines of one part before the rest is only counted."""
+"""Maximum lines of one part; the rest is only counted."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Facts, the record's reasons for them, and what the record suggests to try; a line each."""
+    """Facts, their reasons from the record, and suggestions; a line each."""
 
     found: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     to_try: tuple[str, ...] = ()
 
     def text(self, head: str, *rest: str) -> str:
-        """As text under ``head``; ``rest`` are lines at the end. A part without a line is left out."""
+        """Return the text with ``head`` at its top and ``rest`` as lines at its end, without empty parts."""
         parts = (("found", self.found), ("why", self.why), ("to try", self.to_try))
         lines = [flat(head)]
         for title, entries in parts:
@@ -30,7 +30,7 @@ class Explanation:
 
 
 def few(lines: Iterable[str], what: str, where: str = "", most: int = FEW) -> tuple[str, ...]:
-    """The first lines, then how many more ``what`` there are and where."""
+    """Return the first lines, then the number of further ``what`` and where they are."""
     every = tuple(dict.fromkeys(lines))
     left = len(every) - most
     return (

@@ -1,4 +1,4 @@
-"""Explanations of compiled values that are not as good as eager's."""
+"""Explanations of compiled values that are less accurate than eager values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import Explanation, few
 
 
 def of_verification(verification: Verification) -> Explanation:
-    """Return the values that differ, or why nothing was compared."""
+    """Return the values that differ, or the reason why no values were compared."""
     failed = [str(check) for check in verification.comparisons if not check.ok]
     reasons = [f"{part}: {why}" for part, why in (*verification.not_compared, *verification.not_run)]
     reasons += filter(None, (verification.random, verification.uninitialized))
@@ -21,7 +21,7 @@ def of_verification(verification: Verification) -> Explanation:
 
 
 def of_divergence(record: DivergenceRecord) -> Explanation:
-    """Return what differs, the cause with its lines, and the setting that makes the values agree."""
+    """Return the values that differ, the cause with its lines, and the setting that makes the values agree."""
     plain = of_verification(record.verification)
     cause, value = record.cause, record.first_value
     why = []

@@ -1,4 +1,4 @@
-"""Findings of a capture: the evidence for why its code is as it is. Every view shows them."""
+"""Findings of a capture: evidence for the reasons of its generated code. All views show them."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _MAKERS = (
 
 @memoized
 def findings(capture: Record) -> tuple[Finding, ...]:
-    """The findings of a capture, in the order in which they are shown; made once for each capture.
+    """Return the findings of a capture in display order; they are made once for each capture.
 
-    One that its record says nothing of is there with the reason in ``missing``; one that has no place in it
-    (no code was generated, nothing was lowered) is not.
+    A finding that lacks data in the record is included with the reason in ``missing``; one that does not apply (no code
+    was generated, nothing was lowered) is omitted.
     """
     return tuple(finding for make in _MAKERS if (finding := make(capture)) is not None)
 
 
 def unknown(every: Iterable[Finding]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The reasons why findings are missing, each with the titles that it explains."""
+    """Return the reasons why findings are missing, each with the titles of its findings."""
     reasons: dict[str, list[str]] = {}
     for finding in every:
         if finding.missing:

@@ -1,4 +1,4 @@
-"""The same function compiled with less: nothing inlined or fused, then inlined, then fused."""
+"""The same function compiled with fewer optimizations: without inlining and fusion, with inlining, and with both."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WHERE = "capture.ablations"
 MISSING = "not run: compile_lens.ablate(f, x)"
 
 KERNELS = 40
-"""Kernels of one step whose code is carried along."""
+"""Maximum kernels of one step with code."""
 
 CHARACTERS = 60_000
-"""Characters of the code of one step."""
+"""Maximum characters of the code of one step."""
 
 MEANS = {
     ABLATIONS[0]: "each operator is written to memory, in a loop and a kernel of its own",
@@ -33,7 +33,7 @@ MEANS = {
 
 
 def ablations(capture: Record) -> Finding | None:
-    """The finding; ``None`` where no code was generated."""
+    """Return the finding; ``None`` if no code was generated."""
     if not any(c.code for c in capture.compilations) and not capture.ablations:
         return None
     if not capture.ablations:

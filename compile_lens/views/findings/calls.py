@@ -1,4 +1,4 @@
-"""The calls of a capture: what each compiled and why, and what it ran."""
+"""The finding about the calls of a capture: the compilations of each, their reasons, and the code it ran."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALLS = 1_000
 
 
 def calls(capture: Record) -> Finding | None:
-    """The finding; ``None`` where the capture is of one call."""
+    """Return the finding; ``None`` if the capture has one call."""
     if not capture.calls:
         return None
     numbers = {c.id: i for i, c in enumerate(capture.compilations)}

@@ -1,4 +1,4 @@
-"""Generated modules of a log, and what it compiled without a call, as findings."""
+"""Findings about the generated modules in a log and about compilations without a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..words.remedies import place
 
 
 def ahead(program: ProgramRecord) -> Finding | None:
-    """The finding about compiles that no call requested; ``None`` where there are none."""
+    """Return the finding about compilations without a call; ``None`` if there are none."""
     if not program.ahead:
         return None
     rows = tuple(Row(_row(number, one, program)) for number, one in enumerate(program.ahead))
@@ -58,7 +58,7 @@ def _row(number: int, one: AheadCompilation, program: ProgramRecord) -> tuple[st
 
 
 def modules(program: ProgramRecord) -> Finding | None:
-    """The finding about generated modules; ``None`` where the log has none."""
+    """Return the finding about generated modules; ``None`` if the log has none."""
     rows = []
     for number, module in enumerate(program.modules):
         lines = NOT_KNOWN if module.code_lines is None else str(module.code_lines)

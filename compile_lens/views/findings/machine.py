@@ -1,4 +1,4 @@
-"""The machine code of all kernels side by side: registers, shared memory, spills, instructions."""
+"""The machine code of all kernels in a table: registers, shared memory, spills, instructions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNELS = 1_000
 
 
 def machine_code(capture: Record) -> Finding | None:
-    """The finding; ``None`` where no kernel has machine code, nor a reason why it has none."""
+    """Return the finding; ``None`` if no kernel has machine code or a reason for its absence."""
     kernels = [k for k in capture.kernels if k.machine is not None or k.machine_note]
     if not kernels:
         return None
@@ -51,7 +51,7 @@ def _cells(name: str, kernel: Kernel) -> tuple[str, ...]:
 
 
 def _brief(built: Sequence[Kernel]) -> list[str]:
-    """The ranges over all kernels, so that what stands out is seen."""
+    """Return the ranges over all kernels, to make outliers visible."""
     if not built:
         return []
     machines = [k.machine for k in built if k.machine is not None]

@@ -1,4 +1,4 @@
-"""Phases of compilations, their names and the names of what is in them, as findings say them."""
+"""Phases of compilations, with the names and addresses that findings use for them."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from ..words import quantities
 
 @dataclass(frozen=True)
 class Place:
-    """One phase of one compilation; ``title`` names the compilation only where there are several."""
+    """One phase of one compilation; ``title`` names the compilation only if there are several."""
 
     compilation: Compilation
     phase: str
     title: str
 
     def at(self, stage: str, name: str) -> Address:
-        """The address of something in one of its lowered stages (``"loops"``)."""
+        """Return the address of an item in a lowered stage of the phase (``"loops"``)."""
         return self.compilation.id, f"{self.phase}.{stage}", name
 
     def graph(self, stage: str) -> Graph | None:
-        """One of its graphs, if it was seen."""
+        """Return a graph of the phase, if it was seen."""
         return self.compilation.graphs.get(f"{self.phase}.{stage}")
 
 
 def places(capture: Record) -> Iterator[Place]:
-    """Every phase of every compilation that was seen."""
+    """Yield all observed phases of all compilations."""
     for compilation in capture.compilations:
         for phase in compilation.phases:
             yield Place(compilation, phase, title(capture, compilation, phase))
 
 
 def title(capture: Record, compilation: Compilation, key: str) -> str:
-    """A phase or stage by name, with its compilation where there are several."""
+    """Return the name of a phase or stage, with the compilation if there are several."""
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 
 
 def memory_cell(nbytes: int | None) -> Cell:
-    """Modelled bytes of memory as a cell."""
+    """Return modelled bytes of memory as a cell."""
     return Absence("bytes", "not known") if nbytes is None else Quantity(nbytes, MEMORY, MODELLED)
 
 
 def bytes_cell(nbytes: int | AtLeast | None, what: str = "bytes") -> Cell:
-    """Modelled bytes moved as a cell."""
+    """Return modelled moved bytes as a cell."""
     return quantity(Figure(nbytes, MODELLED) if isinstance(nbytes, int) else nbytes, BYTES, what)
 
 
 def in_memory(nbytes: int | None) -> str:
-    """Modelled bytes of memory, ``~4.2 MiB``; a dash for what is not known."""
+    """Return modelled bytes of memory as text, ``~4.2 MiB``; a dash if unknown."""
     return quantities.printed(memory_cell(nbytes))
 
 
 def size(nbytes: int | AtLeast | None) -> str:
-    """Modelled bytes moved, ``~4.2 MB``; a dash for what is not known."""
+    """Return modelled moved bytes as text, ``~4.2 MB``; a dash if unknown."""
     return quantities.printed(bytes_cell(nbytes))

@@ -1,4 +1,4 @@
-"""The runs of a program that tried the remedies of its causes."""
+"""The finding about runs of a program that tried the remedies of its causes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = (TEXT, NAME, NUMBER, NUMBER, NUMBER, TEXT, TEXT, TEXT)
 
 
 def finding(program: ProgramRecord) -> Finding | None:
-    """The finding; ``None`` where no remedy was asked for."""
+    """Return the finding; ``None`` if remedies were not requested."""
     tried = program.remedies
     if tried is None:
         return None
@@ -40,7 +40,7 @@ def finding(program: ProgramRecord) -> Finding | None:
 
 
 def runs_by_cause(program: ProgramRecord) -> dict[int, list[str]]:
-    """The runs with a setting that helped, in a sentence each, by the number of the cause that it is for, from 1."""
+    """Return a sentence about each run with a helpful setting, by the number of its cause, counted from 1."""
     tried = program.remedies
     sentences: dict[int, list[str]] = {}
     if tried is None or not tried.runs:

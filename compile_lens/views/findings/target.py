@@ -1,4 +1,4 @@
-"""The device model that stood for the device, with the source of each of its figures."""
+"""The finding about the device model used instead of a device, with the source of each figure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHERE = "capture.target"
 
 
 def target(capture: Record) -> Finding | None:
-    """The finding; ``None`` where the code is for what is in the machine."""
+    """Return the finding; ``None`` if the code is for a device of this machine."""
     device = capture.target
     if device is None:
         return None
@@ -41,7 +41,7 @@ def target(capture: Record) -> Finding | None:
 
 
 def figures(model: DeviceModel) -> tuple[Row, ...]:
-    """Name, value and source of every figure of a model, its speeds last."""
+    """Return name, value and source of every figure of a model, its speeds last."""
     rows = [Row((f.name, _value(f.value), f.source)) for f in model.properties]
     if model.bandwidth:
         rows.append(Row(("memory bandwidth", f"{quantities.count(int(model.bandwidth))}B/s", model.source)))

@@ -1,4 +1,4 @@
-"""Models that vLLM compiled, as a finding."""
+"""The finding about models compiled by vLLM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..words.quantities import NOT_KNOWN, plural
 
 
 def vllm(program: ProgramRecord) -> Finding | None:
-    """The finding; ``None`` where vLLM took no part."""
+    """Return the finding; ``None`` if vLLM was not used."""
     if not program.vllm:
         return None
     settings: list[Row] = []

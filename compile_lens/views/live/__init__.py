@@ -1,6 +1,6 @@
-"""A capture as the data of the interactive page: JSON parts that its script reads one by one.
+"""The data of the interactive page of a capture: JSON parts that its script reads one by one.
 
-``web/types.d.ts`` says what each part holds.
+``web/types.d.ts`` documents each part.
 """
 
 from .page import encoded, parts

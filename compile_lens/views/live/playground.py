@@ -1,4 +1,4 @@
-"""The page of the playground: an entry page that anyone may see, and behind it what a reader with the token gets."""
+"""The page of the playground: a public entry page, and the scripts and styles for a reader with the token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .page import built
 
 
 def entry_page() -> str:
-    """Return the page that asks for the token; nothing of the reader's is in it."""
+    """Return the page that asks for the token; it has no data of the reader."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -24,7 +24,7 @@ def entry_page() -> str:
 
 @functools.cache
 def bundle() -> dict[str, str]:
-    """Return the script and the styles that the entry page puts into the page: around the capture, and inside of it."""
+    """Return the script and the styles that the entry page loads: those around the capture and those inside it."""
     return {
         "script": page.script("play", before=built("editor.min.js")),
         "style": built("play.min.css"),
@@ -33,19 +33,19 @@ def bundle() -> dict[str, str]:
 
 
 def widget_module() -> str:
-    """Return the script of the widget in a notebook, as a module of anywidget: its styles are in it."""
+    """Return the script of the notebook widget as an anywidget module, including its styles."""
     around = built("play.min.css") + built("widget.min.css")
     styles = json.dumps({"around": around, "inside": _inside()})
     return f"const styles$={styles},widget$={{}};\n{page.script('widget')}\nexport default widget$;\n"
 
 
 def _inside() -> str:
-    """Return the style of a capture's page and of a comparison's, as high as the place beside the editor."""
+    """Return the styles of capture and comparison pages, with the height of the panel beside the editor."""
     return page.style("compare") + built("beside.min.css")
 
 
 def policy(address: str) -> str:
-    """Return the policy of the page: the two scripts of ours, and the one socket at ``address``."""
+    """Return the security policy of the page: it allows our two scripts and the socket at ``address``."""
     scripts = " ".join(_hashed(text) for text in (built("entry.min.js"), bundle()["script"]))
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:; "

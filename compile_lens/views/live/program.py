@@ -17,8 +17,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def page(program: ProgramRecord, captures: Mapping[str, str] = _NONE, notes: Sequence[str] = ()) -> str:
-    """A page of its own. ``captures`` are names of files beside it, by the compile id that each is the capture of;
-    ``notes`` stand behind the program's."""
+    """Return the page of a program. ``captures`` are names of files beside it, by compile id; ``notes`` follow the
+    program's notes."""
     whole = document(program)
     whole = dataclasses.replace(whole, notes=(*whole.notes, *notes))
     data = json.dumps(dict(captures), separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The live page of a series: a slider that chooses the capture which is shown. It needs no kernel and no server."""
+"""The live page of a series: a slider selects the shown capture. It needs no notebook kernel and no server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END = "</div>\n"
 
 
 def fragment(name: str, captures: Mapping[str, Record]) -> str:
-    """HTML for a notebook: a table, and the slider that takes its place where scripts run."""
+    """Return HTML for a notebook: a table, replaced by the slider if scripts run."""
     language = chosen()
     parts = {"comparison": packed(json.dumps({"name": name, "values": list(captures)}))}
     for number, capture in enumerate(captures.values()):

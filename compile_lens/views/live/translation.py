@@ -1,4 +1,4 @@
-"""The words of the live page in another language, as its scripts look them up (``web/translation/translator.js``)."""
+"""The texts of the live page in another language, for lookup by its scripts (``web/translation/translator.js``)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CLAUSES = {
     NOT_PROPOSED: "apart.never proposed",
     DECISIONS_NOT_SEEN: "apart.not seen",
 }
-"""Sentences that the story has too, with its key for each."""
+"""Sentences that the story also has, with their keys there."""
 
 _STORY = {CHINESE: {**ABSENT, **{english: WORDS[key] for english, key in _CLAUSES.items()}}}
 
 
 @functools.cache
 def translation(language: str) -> tuple[tuple[str, str], ...]:
-    """The English of the page and what stands for it in ``language``."""
+    """Return the English texts of the page and their translations."""
     file = importlib.resources.files(__package__).joinpath("translations").joinpath(f"{language}.json")
     sections: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
     table = dict(sentences.in_language(_STORY, language, "story of the live page"))
@@ -41,12 +41,12 @@ def translation(language: str) -> tuple[tuple[str, str], ...]:
 
 
 def in_language(markup: str, language: str) -> str:
-    """Static HTML with the words of a language, as the scripts of the page would show it."""
+    """Translate static HTML as the scripts of the page would."""
     return markup if language == ENGLISH else translated(markup, _translator(language).translate)
 
 
 def sentence(text: str, language: str) -> str:
-    """A text with the words of a language, with its full stop in that."""
+    """Translate a text, including its full stop."""
     if language == ENGLISH:
         return text
     words = _translator(language).translate(text)
@@ -54,7 +54,7 @@ def sentence(text: str, language: str) -> str:
 
 
 def picture(svg: str, language: str) -> str:
-    """A drawing with its sentences in a language."""
+    """Translate the sentences of a drawing."""
     return svg if language == ENGLISH else drawing(svg, _translator(language).translate)
 
 
@@ -64,5 +64,5 @@ def _translator(language: str) -> Translator:
 
 
 def _whole(sentence: str) -> str:
-    """A sentence without its full stop: the scripts look it up so."""
+    """Return a sentence without its full stop, the form in which the scripts look it up."""
     return sentence.rstrip(".。") if not sentence.endswith("..") else sentence

@@ -1,1 +1,1 @@
-"""A Document in, text or bytes out: each format exists once."""
+"""Renderers of Documents to text or bytes, one for each format."""

@@ -1,4 +1,4 @@
-"""A Document in the format that the ending of a path or a MIME type names."""
+"""Writes a Document in the format named by the suffix of a path or by a MIME type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORMS = {
     "divergence": DIVERGENCE,
     "curve": MEMORY_CURVE,
 }
-"""Endings that ``save`` knows for each subject, and what each gives."""
+"""Suffixes that ``save`` accepts for each subject, with their meanings."""
 
 
 def save(
@@ -55,13 +55,13 @@ def save(
     document: Callable[[], Document],
     **others: Callable[[], str],
 ) -> Path:
-    """Write a Document; the ending of ``path`` chooses one of ``forms``.
+    """Write a Document in the one of ``forms`` named by the suffix of ``path``.
 
     Args:
-        others: the text of further endings, or of one in another way: ``json=…``.
+        others: writers of other suffixes, or replacements for a default writer: ``json=…``.
 
     Raises:
-        UsageError: the ending is not in ``forms``, or the place cannot be written.
+        UsageError: the suffix is not in ``forms``, or the path is not writable.
     """
     from . import html, markdown, text
 
@@ -78,7 +78,7 @@ def save(
 
 
 def form_of(target: Path, forms: Mapping[str, str]) -> str:
-    """The ending of a path, which chooses the form. Raises ``UsageError`` for one that is not in ``forms``."""
+    """Return the suffix of a path. Raises ``UsageError`` if it is not in ``forms``."""
     form = target.suffix.lower()
     if form not in forms:
         valid = ", ".join(f"{ending} ({what})" for ending, what in forms.items())
@@ -93,11 +93,11 @@ def mimebundle(
     include: Iterable[str] | None,
     exclude: Iterable[str] | None,
 ) -> dict[str, str]:
-    """The HTML and the text of a subject by MIME type, as IPython asks for it.
+    """Return the HTML and the text of a subject by MIME type, for IPython.
 
     Args:
-        include: MIME types to give; ``None`` for all of them.
-        exclude: MIME types to leave out, also of those included.
+        include: MIME types to return; ``None`` for all.
+        exclude: MIME types to omit, even if included.
     """
     writers = {"text/plain": plain, "text/html": fragment}
     wanted = (set(writers) if include is None else set(include)) - set(exclude or ())

@@ -1,4 +1,4 @@
-"""A capture told stage by stage in plain words, each sentence made from what the record says."""
+"""A description of a capture stage by stage in plain sentences, each made from facts in the record."""
 
 from .model import Sentence as Sentence
 from .model import Story as Story

@@ -1,1 +1,1 @@
-"""A record in, a Document out: one file for each subject."""
+"""Makers of Documents from records, one file for each subject."""

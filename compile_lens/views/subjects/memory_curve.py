@@ -1,4 +1,4 @@
-"""The Document of a memory curve: its sections, and the settings of the budget with the lowest peak."""
+"""The Document of a memory curve: its sections and the setting of the budget with the lowest peak."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..findings.budget_curve import curve_sections, gain, headline
 from ..words.quantities import plural
 
 GREEN = 0.2
-"""Share of the peak from which less of it is good news."""
+"""Minimum relative reduction of the peak that is marked as good."""
 
 
 def document(curve: MemoryCurveRecord) -> Document:
-    """The Document of a memory curve."""
+    """Return the Document of a memory curve."""
     sections = curve_sections(curve)
     best = curve.best
     if best is not None and best.budget != DEFAULT and curve.default is not None:

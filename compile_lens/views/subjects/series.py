@@ -1,4 +1,4 @@
-"""The Document of a series: captures that differ in one number, and what each launches and moves."""
+"""The Document of a series: captures that differ in one number, with the launches and moved bytes of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = ("eager operators", "launches", "bytes moved")
 
 
 def document(name: str, captures: Mapping[str, Record]) -> Document:
-    """The Document of captures by the value of what ``name`` names."""
+    """Return the Document of captures by the value of the parameter ``name``."""
     rows = tuple(_row(value, capture) for value, capture in captures.items())
     table = Table("", (name, *HEAD), (TEXT, NUMBER, NUMBER, NUMBER), rows)
     finding = Finding("series", f"by {name}", "", sections=(table,), few=len(rows), open=True)

@@ -1,1 +1,1 @@
-"""Summaries: what a reader needs first of a capture, a program or a comparison, and their short texts."""
+"""Summaries: the most important facts of a capture, a program or a comparison, and their short texts."""

@@ -1,4 +1,4 @@
-"""The Summary of a comparison of targets: what each saves, and why they differ."""
+"""The Summary of a comparison of targets: their savings and the reasons for their differences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .summary import Part, Row, Summary, sentence
 
 DIFFERENCES = 4
 FIGURES = ("launches", "groups", "bytes, modelled")
-"""Figures of each phase in a table, by the title of the ledger."""
+"""Figures of each phase in a table, by their titles in the ledger."""
 
 
 def summary(comparison: ComparisonRecord) -> Summary:
-    """The Summary of a comparison."""
+    """Return the Summary of a comparison."""
     failures = tuple(
         Row("", target, lines=(("torch says", reason),)) for target, reason in comparison.failures.items()
     )

@@ -1,4 +1,4 @@
-"""The Summary of a difference between two captures: its largest consequence, the causes, the figures."""
+"""The Summary of a difference between two captures: its largest consequence, its causes and its figures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .summary import Part, Row, Summary, sentence, sentences
 
 CAUSES, UNKNOWN = 4, 3
 HEADLINE = ("launches", "bytes", "graph_breaks", "recompiles", "graphs", "peak")
-"""Figures of a headline, those that say most first."""
+"""Figures of a headline, the most important first."""
 
 NOT_COMPARED = "That the results are the same: values were not compared."
 NOT_TIMED = "That one is faster: no time was measured."
 
 
 def summary(diff: DifferenceRecord) -> Summary:
-    """The Summary of a difference."""
+    """Return the Summary of a difference."""
     figures = diff.at("figures")
     headline = consequences(diff)
     verdict = [document.amount(diff), *([headline] if headline else [])]
@@ -40,7 +40,7 @@ def summary(diff: DifferenceRecord) -> Summary:
 
 
 def consequences(diff: DifferenceRecord, most: int = 3) -> str:
-    """The figures that changed, what says most first; ``""`` if none did."""
+    """Return the changed figures, the most important first; ``""`` if none changed."""
     figures = {change.name: change for change in diff.at("figures")}
     return "; ".join([document.figure(figures[name]) for name in HEADLINE if name in figures][:most])
 

@@ -1,4 +1,4 @@
-"""The Summary of the programs of several ranks: what differs, and the figures of each rank."""
+"""The Summary of the programs of several ranks: their differences and figures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .summary import Part, Row, Summary, notes, sentence
 
 DIFFERENCES = 4
 COLUMNS = 8
-"""Ranks in a table of figures; of more ranks only those that differ in one."""
+"""Maximum ranks in a table of figures; with more ranks it has only those that differ."""
 
 
 def summary(record: RanksRecord) -> Summary:
-    """The Summary of several ranks."""
+    """Return the Summary of several ranks."""
     page = document.document(record)
     return Summary(
         page.heading,

@@ -1,4 +1,4 @@
-"""A Summary: the answers that a reader needs first, as data. All short texts are renderings of it."""
+"""A Summary: the most important answers as data. All short texts are made from it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..words.quantities import plural
 from ..words.sentences import ENGLISH
 
 REPORTED = ("code", "torch says", "because", "try", "hint", "error", "ended")
-"""Labels of lines, and titles of parts, that hold text of the program or of torch."""
+"""Labels of lines and titles of parts with text of the program or of torch."""
 
 
 NOTES, REASONS = 2, 3
-"""Notes, and reasons why something was not observed, before the rest is only counted."""
+"""Maximum notes, and maximum reasons why something was not observed; the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Row:
 
     Attributes:
         head: its figures.
-        place: where it is (``"model.py:25"``).
-        code: the text of that line, which is the program's.
-        lines: more about it, the most important first: a label, ``""`` for none, and its text.
+        place: its location (``"model.py:25"``).
+        code: the program's text of that line.
+        lines: further lines, the most important first: a label or ``""``, and its text.
     """
 
     head: str
@@ -39,8 +39,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Part:
-    """One answer: ``fact`` in a sentence without a full stop, then its rows. ``left`` counts rows that are not in it,
-    ``where`` names what has all of them. ``table`` is a table whose first row is its head."""
+    """One answer: the sentence ``fact`` without a full stop, then its rows. ``left`` counts omitted rows; ``where``
+    names the attribute with all rows. ``table`` is a table whose first row has the titles."""
 
     title: str
     fact: str = ""
@@ -52,16 +52,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Summary:
-    """The first answers about a subject.
+    """The most important answers about a subject.
 
     Attributes:
-        title: what it is about.
-        facts: where and how, in a few words each.
+        title: the subject.
+        facts: facts about the run, in a few words each.
         verdict: the result, in sentences.
         parts: the answers, in order.
-        calls: what comes next: in words, and the call.
-        not_to_conclude: what does not follow from it.
-        language: of its sentences.
+        calls: possible next steps: a description and the call.
+        not_to_conclude: conclusions that do not follow from it.
+        language: the language of its sentences.
     """
 
     title: str
@@ -74,27 +74,27 @@ class Summary:
 
 
 def notes(texts: tuple[str, ...], where: str) -> Part | None:
-    """The first notes of a record: what was left out, or not compared, qualifies the verdict."""
+    """Return the first notes of a record. They qualify the verdict: something was omitted or not compared."""
     return sentences(
         "Notes", plural(len(texts), "note"), [" ".join(text.split()) for text in texts], NOTES, where
     )
 
 
 def not_observed(missing: tuple[Missing, ...], what: tuple[str, str], names: int, where: str) -> Part | None:
-    """The reasons why a record lacks something, each with its first ``names`` stages; ``what`` are nouns for one of
-    them and for several."""
+    """Return the reasons why a record lacks something, each with its first ``names`` stages. ``what`` has the singular
+    and plural noun for them."""
     texts = [f"{first_names(stages, names)}: {reason}" for reason, stages in by_reason(missing).items()]
     return sentences("Not observed", plural(len(missing), *what), texts, REASONS, where)
 
 
 def sentences(title: str, fact: str, texts: Sequence[str], most: int, where: str) -> Part | None:
-    """A part of sentences; ``None`` without any."""
+    """Return a part with these sentences; ``None`` if there are none."""
     rows = [Row("", lines=(("", text),)) for text in texts]
     return Part(title, fact, *cut(rows, most), where) if rows else None
 
 
 def sentence(text: str) -> str:
-    """A text with a full stop."""
+    """Return a text with a full stop."""
     text = text.strip()
     ends = text.endswith((".", "?", "!", ":", '."'))
     return f"{text}{'' if ends else '.'}" if text else ""

@@ -1,1 +1,1 @@
-"""Words and numbers of all views, before they are text, HTML or Markdown."""
+"""Texts and numbers of all views, independent of text, HTML and Markdown."""

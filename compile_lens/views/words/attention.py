@@ -1,4 +1,4 @@
-"""Attention that a program writes out, in words."""
+"""Text about attention written with separate operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .quantities import bytes_in_short, plural, ranges
 
 
 def attention_by_lines(every: Iterable[WrittenAttention]) -> list[list[WrittenAttention]]:
-    """Attentions of the same lines and the same call together: each layer of a model has one."""
+    """Group attentions with the same lines and call: each layer of a model has one."""
     groups: dict[tuple[str, str], list[WrittenAttention]] = {}
     for one in every:
         groups.setdefault((places(one.frames), one.call), []).append(one)
@@ -19,7 +19,7 @@ def attention_by_lines(every: Iterable[WrittenAttention]) -> list[list[WrittenAt
 
 
 def attention_place(own: Sequence[WrittenAttention]) -> str:
-    """The lines of some attentions of the same lines: ``model.py:11–13``."""
+    """Return the lines of a group of attentions: ``model.py:11–13``."""
     names = {place(frame).rpartition(":")[0] for frame in own[0].frames}
     runs = ranges({frame.line for frame in own[0].frames})
     if len(names) != 1:
@@ -28,7 +28,7 @@ def attention_place(own: Sequence[WrittenAttention]) -> str:
 
 
 def attention_words(own: Sequence[WrittenAttention]) -> str:
-    """Say what could take the place of some attentions of the same lines, and what need not move then."""
+    """Return a replacement for a group of attentions, and the memory traffic it avoids."""
     times = f" ({plural(len(own), 'time')})" if len(own) > 1 else ""
     moved = bytes_in_short(sum(one.moved for one in own))
     return (
@@ -38,6 +38,6 @@ def attention_words(own: Sequence[WrittenAttention]) -> str:
 
 
 def attention_advice(own: Sequence[WrittenAttention]) -> str:
-    """The same in a line."""
+    """Return the same advice in one line."""
     moved = bytes_in_short(sum(one.moved for one in own))
     return f"to try: {own[0].call} in {attention_place(own)}: ~{moved} less in the forward"

@@ -1,4 +1,4 @@
-"""Advice for a graph break that torch's hints lack, or give after what does not help."""
+"""Advice for graph breaks that torch's hints lack or give only after unhelpful advice."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ OF_KNOWN_SHAPE = {
         "counts in a known shape."
     ),
 }
-"""Advice that gives a result a shape which does not depend on data, by the operator that torch names."""
+"""Advice that makes the shape of a result independent of data, by torch's name of the operator."""
 _OPERATOR = re.compile(r"`aten\.(\w+)")
 _NOT_REORDERED = "attempted to reorder"
-"""Begins torch's reason where that setting is in force and an argument does not allow it."""
+"""The start of torch's reason if the setting is on but an argument does not allow it."""
 
 SCHEDULED = (
     "A scheduler of learning rates puts a function of torch's around the optimizer's step. Dynamo skips that one, and "
@@ -59,7 +59,7 @@ def is_on_purpose(ending: Ending) -> bool:
 
 
 def of_line(ending: Ending, line: Frame) -> Iterator[str]:
-    """The advice that follows from the line of the program at which a graph breaks."""
+    """Yield the advice that follows from the program's line at a graph break."""
     if ending.branch is not None:
         there = (ending.branch.file, ending.branch.line) == (line.file, line.line)
         advice = INDEX if ending.branch.call else BRANCH
@@ -73,8 +73,8 @@ def of_line(ending: Ending, line: Frame) -> Iterator[str]:
 
 
 def helpful(ending: Ending, hint: str) -> str:
-    """Return torch's hints without that which would only move the break to the branch on a number; of the step of an
-    optimizer, which torch's hints would have avoided, that nothing has to change."""
+    """Return torch's hints, except one that would only move the break to the branch on a number. For the step of an
+    optimizer, where torch's hints would avoid it, return that no change is needed."""
     if _OF_SCHEDULER.search(ending.reason):
         return SCHEDULED
     lines = hint.split("\n")

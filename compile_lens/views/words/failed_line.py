@@ -1,4 +1,4 @@
-"""The line of the program at which a capture failed, and its callers."""
+"""The program's line at which a capture failed, and its callers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from compile_lens.record.graph import Frame
 from . import characters, labels
 
 LONG = 88
-"""Characters of a line of code that is shown whole."""
+"""Maximum characters of a code line shown completely."""
 
 
 def own_frames(failure: Failure) -> list[Frame]:
-    """The program's own lines at a failure, callers first; torch's where there are no others."""
+    """Return the program's own frames at a failure, callers first, or torch's frames if there are no others."""
     own = [f for f in failure.frames if not (f.of_torch or f.file.startswith("<eval_with_key>"))]
     return own or [*failure.frames]
 
 
 def marked(frame: Frame) -> tuple[str, str]:
-    """The line of a frame, and carets under what was computed there; ``""`` for what is not known."""
+    """Return the line of a frame and carets under the computed expression; ``""`` if unknown."""
     text = frame.text.strip()
     start = text.find(frame.call) if frame.call else -1
     if start < 0 or text.count(frame.call) > 1 or characters.flat(text) != text:
@@ -29,12 +29,12 @@ def marked(frame: Frame) -> tuple[str, str]:
 
 
 def where(frame: Frame) -> str:
-    """``model.py:19 in Block.forward``."""
+    """Return ``model.py:19 in Block.forward``."""
     return f"{labels.place(frame)} in {frame.function}" if frame.function else labels.place(frame)
 
 
 def failed_at(failure: Failure) -> tuple[str, ...]:
-    """The place and the line of the program, carets under the expression, then callers; none if unknown."""
+    """Return the location and the line, carets under the expression, and callers; nothing if unknown."""
     frames = own_frames(failure)
     if not frames:
         return ()

@@ -1,6 +1,6 @@
-"""The colours of source text, by Pygments: which run of characters has which ink.
+"""Highlights source text with Pygments: the colour of each run of characters.
 
-Pygments has no lexer for Triton or Metal; ``python`` and ``cpp`` read them without an error token.
+Pygments has no lexers for Triton and Metal; its lexers ``python`` and ``cpp`` read them without error tokens.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _INKS = {
 
 
 INKS = tuple(c for c in dict.fromkeys(s.removeprefix("color:") for s in _INKS.values()) if c != INK)
-"""Colours by ink number, counted from 1. Ink 0 is that of plain text."""
+"""Colours by number, counted from 1. Number 0 is the colour of plain text."""
 
 
 def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
-    """The colours of a text as runs ``(characters, ink number)`` from its start.
+    """Return the colours of a text as runs ``(characters, colour number)`` from its start.
 
-    Lines past ``limit`` characters, and all lines in a language without a lexer, have none. The text is taken
-    as it is: control characters are to be written out before. Space has the ink of what stands before it.
+    Lines past ``limit`` characters and all lines in a language without a lexer have no colours. Control characters in
+    the text must already be written out. Space has the colour of the text before it.
     """
     lexer = LEXERS.get(language)
     head = _head(source, limit)
@@ -49,8 +49,8 @@ def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
 
 
 SHORT = 20_000
-"""Characters of the longest text whose colours are remembered: stages of a capture share texts, and so do the captures
-of a program that is edited."""
+"""Maximum characters of a text whose colours are cached. The stages of a capture share texts, and so do captures of an
+edited program."""
 
 
 @functools.lru_cache(maxsize=128)
@@ -73,7 +73,7 @@ def _runs(text: str, lexer: str) -> list[tuple[int, int]]:
 
 
 def _head(source: str, limit: int) -> str:
-    """The whole lines that stand in the first ``limit`` characters."""
+    """Return the complete lines in the first ``limit`` characters."""
     if len(source) <= limit:
         return source
     return source[: source.rfind("\n", 0, limit) + 1] if limit > 0 else ""

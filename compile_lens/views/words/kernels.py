@@ -1,4 +1,4 @@
-"""Kernels one by one in a few words: what each is, and what it computes."""
+"""Short texts about single kernels: their kind and the values they compute."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Row:
 
     Attributes:
         language: ``C++ pointwise``.
-        where: its phase; with the compile id before it where several compilations have kernels.
+        where: its phase, after the compile id if several compilations have kernels.
         launches: ``1 launch``.
-        size: bytes read and written, modelled; ``""`` where unknown.
+        size: modelled bytes read and written; ``""`` if unknown.
         computes: ``sin, pow_1 ← model.py:5``.
-        again: what it computes that others compute too; ``""`` if nothing.
+        again: values that other kernels also compute; ``""`` if none.
     """
 
     code: Code
@@ -40,13 +40,13 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row of a table under ``HEAD``."""
+        """Return the row of a table with the titles ``HEAD``."""
         computes = f"{self.computes}; {self.again}" if self.again else self.computes
         return self.kernel.name, self.language, self.where, self.launches, self.size, computes
 
 
 def rows(capture: Record) -> Iterator[Row]:
-    """Every kernel of a capture, in order."""
+    """Yield the rows of all kernels of a capture, in order."""
     parts = [c for c in capture.compilations if c.code]
     origins = labels.Origins(capture) if parts else None
     for compilation in parts:

@@ -1,8 +1,8 @@
-"""The lexers that colours come from: those of Pygments, with shortcuts for what generated code is full of.
+"""Lexers for highlighting: those of Pygments, with shortcuts for common parts of generated code.
 
-Pygments tries its rules one by one at each word: for a name, two dozen of them. A shortcut takes in one step what
-all has the ink of plain text (names that mean nothing to the language, and the signs between them), and asks
-Pygments for the rest. What is not certain to have that ink is left to it.
+Pygments tries its rules one by one at each word: about 24 for a name. A shortcut reads a run of plain text in one step
+(names that are not special in the language, and the signs between them). Pygments reads everything else, and everything
+that may not be plain text.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _CPP |= {"struct", "union", "char8_t", "char16_t", "char32_t"}
 
 
 def _listed(lexer: Any) -> set[str]:
-    """All words that a lexer has in a list."""
+    """Return all words in the word lists of a lexer."""
     rules = (rule for of in lexer.__mro__ for state in getattr(of, "tokens", {}).values() for rule in state)
     lists = (rule[0] for rule in rules if isinstance(rule, tuple) and isinstance(rule[0], words))
     return {word for names in lists for word in names.words}
 
 
 def _plain(meant: set[str], signs: str) -> str:
-    """A pattern of names and signs that are plain text, from a name or a sign on, over ends of lines.
+    """Return a pattern for runs of names and signs in the colour of plain text, also over several lines.
 
-    A line is entered only where it begins with such a name: other rules look at how lines begin. A name before a quote
-    is a prefix of a text. Names with two underscores in front are special in both languages.
+    It continues on a line only if that begins with such a name, since other rules match the starts of lines. A name
+    before a quote is a string prefix. Names with two leading underscores are special in both languages.
     """
     known = "|".join(sorted(word for word in meant if word.isidentifier()))
     name = rf"(?!(?:__\w*|{known})\b)[A-Za-z_][A-Za-z0-9_]*\b(?![\"'$\\])"
@@ -40,11 +40,11 @@ def _plain(meant: set[str], signs: str) -> str:
 
 
 _SPACE = (r"(?<=[^\n])[ \t]+", Whitespace)
-"""Space that does not begin a line."""
+"""Space that is not at the start of a line."""
 
 
 class Python(PythonLexer):  # type: ignore[misc]  # Pygments has no types
-    """Python, for all text of one ink in one piece."""
+    """Python, with runs of plain text as one token."""
 
     tokens: ClassVar[dict[str, list[Any]]] = {
         "root": [
@@ -71,7 +71,7 @@ _BODY = [
 
 
 class Cpp(CppLexer):  # type: ignore[misc]
-    """C++, for all text of one ink in one piece."""
+    """C++, with runs of plain text as one token."""
 
     tokens: ClassVar[dict[str, list[Any]]] = {
         "statement": [*_BODY, (r"\}", Punctuation), (r"[{;]", Punctuation, "#pop"), inherit],

@@ -1,4 +1,4 @@
-"""HTML: static pages and fragments for a notebook, and the pieces that they are made of."""
+"""HTML: static pages, fragments for notebooks, and their parts."""
 
 from .document import body, fragment, page, static
 

@@ -1,4 +1,4 @@
-"""Static HTML in another language: its words are translated, code and names stay as they are."""
+"""Translates static HTML: its text is translated, code and names stay unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EMPTY = frozenset("img br hr input meta link col wbr".split())
 
 
 def translated(markup: str, translate: Callable[[str], str]) -> str:
-    """The markup with its texts and titles translated, but for elements that hold code or names."""
+    """Translate the texts and titles of markup, except in elements with code or names."""
     made, stack = [], [False]
     for at, piece in enumerate(_TAG.split(markup)):
         if at % 2 == 0:
@@ -44,7 +44,7 @@ def translated(markup: str, translate: Callable[[str], str]) -> str:
 
 
 def drawing(svg: str, translate: Callable[[str], str]) -> str:
-    """An SVG document with its sentences translated; single words in it are names."""
+    """Translate the sentences of an SVG document; single words in it are names."""
     return translated(svg, lambda words: translate(words) if re.search(r"\S\s+\S", words) else words)
 
 
