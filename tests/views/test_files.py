@@ -18,8 +18,10 @@ from compile_lens.course.series import series
 from compile_lens.errors import RecordError, UsageError
 from compile_lens.record import files
 from compile_lens.record.program import ProgramGraph
+from compile_lens.record.verification import ValueCheck, Verification
 from compile_lens.results.capture import Capture
 from compile_lens.results.capture_pages import save_captures
+from compile_lens.results.divergence import Divergence
 from compile_lens.views.exports import save_capture
 from compile_lens.views.render import formats
 
@@ -285,3 +287,11 @@ def test_a_series_is_a_table_of_what_each_capture_launches_and_moves() -> None:
         total = capture.ledger.total
         (row,) = (words for words in rows if words[:1] == [value])
         assert row[1:3] == [str(total.eager_ops), str(total.launches)]
+
+
+def test_the_pages_of_a_divergence_link_to_each_other(tmp_path: Path) -> None:
+    check = ValueCheck("result", "float32", (3,), 0.0, 0.0, None, None, True)
+    divergence = Divergence("f", samples.sample(), Verification((check,), True))
+    page = divergence.save(tmp_path / "d.html").read_text(encoding="utf-8")
+    assert 'href="d-code.html"' in page and "compiled and eager values are equal" in page
+    assert 'href="d.html"' in (tmp_path / "d-code.html").read_text(encoding="utf-8")

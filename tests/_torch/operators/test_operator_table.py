@@ -94,6 +94,11 @@ def overload(*how: str) -> Overload:
     return Overload("aten.x", "x(Tensor self) -> Tensor", made, ("SparseCPU",), "lowering", "It is lowered.")
 
 
+def test_the_implementation_on_a_backend() -> None:
+    found = overload("kernel", "composite", "none")
+    assert [found.on(backend).kind for backend in BACKENDS] == ["kernel", "composite", "none"]
+
+
 def test_the_page_has_every_backend_and_explains_its_words() -> None:
     found = Support("x", (overload("kernel", "composite", "none"),), "the table", ("Types are not in it.",))
     text = full(found)
