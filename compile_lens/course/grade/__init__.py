@@ -1,5 +1,5 @@
-"""The grader: ``python -m compile_lens.course.grade FOLDER --lesson 3`` marks what a class handed in.
+"""The grader: ``python -m compile_lens.course.grade FOLDER --lesson 3`` marks the notebooks of a class.
 
-Each student's code runs in a process of its own (``marking.py``), with limits of time and memory. It may crash, hang or
-end that process: the row says so, and the next student has another one.
+Each student's code runs in its own process (``marking.py``) with limits on time and memory. If it crashes, hangs or
+exits, the student's row says so and the next student gets a new process.
 """

@@ -30,14 +30,14 @@ from .marks import Mark, Row, load, save
 from .process import Limits, Submitted
 
 VERSIONS = (__version__.encode(), metadata.version("torch").encode())
-"""Versions on which a mark depends, beside the notebook."""
+"""Versions of this package and torch, which are part of the digest of a marked notebook."""
 
-LARGEST = 20_000_000
-"""Bytes of a notebook that is read."""
+MAX_NOTEBOOK_BYTES = 20_000_000
+"""Largest notebook that is read, in bytes."""
 
 
 def students(folder: Path) -> list[Path]:
-    """Return what each student handed in, by name: a folder, or a notebook. Raises ``UsageError`` if there is none."""
+    """Return each student's folder or notebook, sorted by name. Raises ``UsageError`` if there is none."""
     if not os.path.isdir(folder):
         raise UsageError(
             f"{folder} is no folder; give the one that has a folder or a notebook for each student"
@@ -53,27 +53,27 @@ def students(folder: Path) -> list[Path]:
 
 
 def notebook(handed_in: Path, lesson: int) -> Path:
-    """Return a student's notebook of a lesson: the only one there, or the one with the lesson's number. Raises
-    ``UsageError`` if there is none, or more than one."""
+    """Return a student's notebook for a lesson: the only one, or the one with the lesson's number in its name. Raises
+    ``UsageError`` if there is none, more than one, or it is too large."""
     there = [handed_in]
     if os.path.isdir(handed_in):
         there = [one for one in sorted(handed_in.rglob("*.ipynb")) if ".ipynb_checkpoints" not in one.parts]
-    # A link may lead to the work of somebody else, and reading what is no plain file may never end.
+    # A link may lead to somebody else's work, and reading a device or pipe may never end.
     there = [one for one in there if one.is_file() and not one.is_symlink()]
     if not there:
         raise UsageError(message("without notebook"))
     numbered = [one for one in there if f"{lesson:02}-" in one.name] if len(there) > 1 else there
     if len(numbered) != 1:
         raise UsageError(message("several notebooks", lesson=lesson))
-    if numbered[0].stat().st_size > LARGEST:
-        raise UsageError(message("too large", bytes=LARGEST))
+    if numbered[0].stat().st_size > MAX_NOTEBOOK_BYTES:
+        raise UsageError(message("too large", bytes=MAX_NOTEBOOK_BYTES))
     return numbered[0]
 
 
 def mark(handed_in: Path, lesson: int, marker: Marker, earlier: Row | None = None) -> Row:
-    """Return a student's row: the earlier one if nothing changed since, and every exercise had a verdict."""
+    """Return a student's row; ``earlier`` is reused if its digest is the same and every exercise has a verdict."""
     keys = exercises(lesson)
-    student = _name(handed_in)
+    student = _student_name(handed_in)
     try:
         path = notebook(handed_in, lesson)
         data = path.read_bytes()
@@ -91,7 +91,7 @@ def mark(handed_in: Path, lesson: int, marker: Marker, earlier: Row | None = Non
 
 
 def figures(handed_in: Path, key: str, marker: Marker) -> Mark:
-    """Return the figures of a student's function, or why it has none."""
+    """Return a mark with the measured figures of a student's function, or with the reasons why it has none."""
     try:
         path = notebook(handed_in, int(key.partition(".")[0]))
         data = path.read_bytes()
@@ -101,12 +101,12 @@ def figures(handed_in: Path, key: str, marker: Marker) -> Mark:
     return marker.marks(data, [key], folder, measured=True)[key]
 
 
-def _name(handed_in: Path) -> str:
+def _student_name(handed_in: Path) -> str:
     return handed_in.stem if handed_in.is_file() else handed_in.name
 
 
 class Marker:
-    """Marks notebooks, one at a time: each in a process that is forked where that can be, else in a new one."""
+    """Marks notebooks one at a time, each in a process forked from a server where possible, else in a new one."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -115,7 +115,7 @@ class Marker:
     def marks(
         self, notebook: bytes, keys: list[str], folder: Path | None, measured: bool = False
     ) -> dict[str, Mark]:
-        """Return the marks of a notebook; its code imports from ``folder``."""
+        """Return the marks of a notebook by exercise; its code can import from ``folder``."""
         with tempfile.TemporaryDirectory() as scratch:
             of = Submitted(
                 notebook.decode("utf-8", "replace"),
@@ -138,7 +138,7 @@ class Marker:
 
 
 def exercises(lesson: int) -> list[str]:
-    """Return the keys of a lesson's exercises. Raises ``UsageError`` for a lesson that has none."""
+    """Return the keys of a lesson's exercises. Raises ``UsageError`` if the lesson does not exist."""
     keys = [key for key in EXERCISES if key.partition(".")[0] == str(lesson)]
     if not keys:
         lessons = dict.fromkeys(key.partition(".")[0] for key in EXERCISES)
@@ -149,7 +149,7 @@ def exercises(lesson: int) -> list[str]:
 def grade(
     folder: Path, lesson: int, out: Path, limits: Limits, jobs: int = 2, say: Callable[[str], None] = print
 ) -> list[Row]:
-    """Mark a class, ``jobs`` students at a time, and keep the rows in ``out`` after each student."""
+    """Mark a class, ``jobs`` students at a time, and save all rows so far to ``out`` after each student."""
     keys, handed_in = exercises(lesson), students(folder)
     kept = load(out, keys)
     rows: dict[Path, Row] = {}
@@ -159,7 +159,7 @@ def grade(
     def one(path: Path) -> None:
         marker = idle.get()
         try:
-            row = mark(path, lesson, marker, kept.get(_name(path)))
+            row = mark(path, lesson, marker, kept.get(_student_name(path)))
         finally:
             idle.put(marker)
         with lock:
@@ -177,25 +177,24 @@ def grade(
 
 
 def rank(folder: Path, out: Path, limits: Limits, hidden: bool, say: Callable[[str], None] = print) -> None:
-    """Measure a class, one student after the other, since they share the clock, and write the table."""
+    """Measure a class and write the leaderboard; students run one at a time, so that none slows another down."""
     leaderboard.check(out)
     handed_in = students(folder)
-    shown = {_name(path): _name(path) for path in handed_in}
+    shown = {_student_name(path): _student_name(path) for path in handed_in}
     names = leaderboard.pseudonyms(list(shown)) if hidden else shown
     marks = {}
     with Marker(limits) as marker:
         for number, path in enumerate(handed_in, 1):
-            name = names[_name(path)]
+            name = names[_student_name(path)]
             marks[name] = result = figures(path, leaderboard.KEY, marker)
             known = f" ({name})" if hidden else ""
-            say(
-                f"{number}/{len(handed_in)} {_name(path)}{known}: {result.outcome} {' '.join(result.reasons)}".rstrip()
-            )
+            line = f"{number}/{len(handed_in)} {_student_name(path)}{known}: {result.outcome}"
+            say(f"{line} {' '.join(result.reasons)}".rstrip())
     leaderboard.write(marks, out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 0 if everybody was marked, 2 for bad usage, 4 if an exercise is without a verdict."""
+    """Run the command; return 0 if everybody was marked, 2 for bad usage, 4 if an exercise has no verdict."""
     parser = argparse.ArgumentParser(
         "python -m compile_lens.course.grade", description="Mark one lesson of a class."
     )

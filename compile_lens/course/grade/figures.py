@@ -1,4 +1,4 @@
-"""Figures of a function for the class's table: launches, bytes moved, and the time of a call on this machine."""
+"""Figures of a function for the leaderboard: launches, bytes moved, and the time of a call on this machine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..exercise import EXACTLY, UNBROKEN, Exercise, Need
 from ..reference import captured, made
 from ..wording import message
 
-WARM, CALLS = 5, 51
-"""Calls before the clock counts, and calls that count."""
+WARM_UP_CALLS, TIMED_CALLS = 5, 51
+"""Numbers of untimed warm-up calls and of timed calls."""
 
 
 def measured(wanted: Exercise, function: Any) -> tuple[tuple[float | None, ...], list[str]]:
-    """Return launches, bytes and microseconds; or why a function has no place in the table.
+    """Return launches, bytes and microseconds, or the reasons why a function has no place on the leaderboard.
 
-    It has a place if its numbers are those of the exercise's own function, and all of it is one graph: what runs
-    eagerly is in no count.
+    It has a place if it returns the same numbers as the exercise's own function and is captured as one graph without
+    breaks, since the counts leave out eager work.
     """
     needs = (*UNBROKEN, Need("graphs", EXACTLY, 1))
     _, reasons = judged(dataclasses.replace(wanted, needs=needs), function)
@@ -34,10 +34,10 @@ def measured(wanted: Exercise, function: Any) -> tuple[tuple[float | None, ...],
 
 
 def _microseconds(function: Any, inputs: list[Any]) -> float | None:
-    """Return the time of the fastest compiled call; None where it cannot be built.
+    """Return the time of the fastest compiled call; None if compiling or running it fails.
 
-    The fastest, since whatever else a machine does makes a call only slower: of a class that is graded in parallel the
-    median says who was measured beside whom.
+    Other load only makes calls slower, so the minimum is the least disturbed figure; the median would depend on what
+    else the machine was doing.
     """
     import torch
 
@@ -46,10 +46,10 @@ def _microseconds(function: Any, inputs: list[Any]) -> float | None:
     times = []
     try:
         with torch.no_grad():
-            for _ in range(WARM + CALLS):
+            for _ in range(WARM_UP_CALLS + TIMED_CALLS):
                 start = time.perf_counter()
                 compiled(*inputs)
                 times.append(time.perf_counter() - start)
-    except Exception:  # such as no C++ compiler
+    except Exception:  # such as a missing C++ compiler
         return None
-    return 1e6 * min(times[WARM:])
+    return 1e6 * min(times[WARM_UP_CALLS:])

@@ -1,7 +1,7 @@
-"""A process that has imported what every student's process needs, and forks one for each notebook.
+"""A server process that has imported what students' processes need and forks one for each notebook.
 
-Importing torch and this package takes most of the time of a mark. The server starts no thread, compiles nothing, and
-runs no student's code, so that each student begins with the same state.
+Importing torch and this package takes most of the time of a mark. The server starts no threads, compiles nothing and
+runs no student code, so every student starts from the same state.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from ...errors import ChildError
 from .. import wording
 from . import process
 from .marks import Mark
-from .process import START, Submitted
+from .process import START_SECONDS, Submitted
 
 MODULES = (*FIRST, process.WORKER, "compile_lens.api.capture", "compile_lens.engine.remote", "cloudpickle")
-"""Modules that students' processes import."""
+"""Modules that the server imports before the first fork."""
 
-THREADS = "OPENBLAS_NUM_THREADS"
-"""The variable by which NumPy's library of linear algebra starts no threads when it is imported."""
+THREADS_VARIABLE = "OPENBLAS_NUM_THREADS"
+"""Environment variable that, set to 1, keeps NumPy's OpenBLAS from starting threads when it is imported."""
 
 
 def main(replies: int) -> None:
     """Answer the grader's requests, each a notebook, until it closes the pipe."""
-    Nesting.depth -= 1  # a student's process is nested as deep as without this one
+    Nesting.depth -= 1  # so that this server does not count in the nesting depth of a student's process
     worker.serve(replies, _answer, _prepare)
 
 
 def _prepare() -> None:
-    given = os.environ.get(THREADS)
-    os.environ[THREADS] = "1"
+    given = os.environ.get(THREADS_VARIABLE)
+    os.environ[THREADS_VARIABLE] = "1"
     with worker.quick_imports():
         for name in MODULES:
             importlib.import_module(name)
     if given is None:
-        del os.environ[THREADS]
+        del os.environ[THREADS_VARIABLE]
     else:
-        os.environ[THREADS] = given
+        os.environ[THREADS_VARIABLE] = given
 
 
 def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
     request = json.loads(data)
-    if not request:  # the first: this process is ready
+    if not request:  # the first request, which only waits until this process is ready
         return {}
     of = Submitted(**request)
     wording.language(of.language)
@@ -57,22 +57,22 @@ def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
 
 
 class ForkServer:
-    """The server, as the grader sees it. It is started with the first notebook, and again after it ended."""
+    """The grader's handle on the server, which is started for the first notebook and again whenever it has ended."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
 
     def marks(self, of: Submitted) -> dict[str, Mark]:
-        """Return the marks of a notebook."""
+        """Return the marks of a notebook by exercise."""
         if self._child is None or not self._child.alive:
             self.close()
             self._child = Child(__name__, dict(os.environ), show=False)
-        longest = len(of.keys) * (of.seconds + START)
+        longest = len(of.keys) * (of.seconds + START_SECONDS)
         try:
             if self._child.new:
-                self._child.ask(b"{}", START)
+                self._child.ask(b"{}", START_SECONDS)
             reply = self._child.ask(json.dumps(asdict(of)).encode(), longest)
-        except ChildError as error:  # the student's code ended this process's own child, or the system did
+        except ChildError as error:  # the student's code or the system ended the server
             return dict.fromkeys(of.keys, process.ended(error))
         return {
             key: Mark(one["outcome"], tuple(one["reasons"]), tuple(one["figures"]))
@@ -80,7 +80,7 @@ class ForkServer:
         }
 
     def close(self) -> None:
-        """End it."""
+        """End the server if it was started."""
         if self._child is not None:
             self._child.close()
             self._child = None

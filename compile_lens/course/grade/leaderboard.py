@@ -1,4 +1,4 @@
-"""The class's table for the model of the capstone: who needs the fewest launches, the fewest bytes, the least time."""
+"""The leaderboard of the capstone model: students ranked by launches and bytes moved, with the time of a call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..wording import message
 from .marks import Mark, cell
 
 KEY = "12.4"
-"""Exercise that the table is about."""
+"""The exercise that is ranked."""
 
 FORMS = {
     ".html": "one page, for a browser",
@@ -40,7 +40,7 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A student's place: launches, bytes moved, and microseconds, None where no time could be measured."""
+    """A student's place with launches, bytes moved and microseconds, None if no time could be measured."""
 
     number: int
     student: str
@@ -50,8 +50,8 @@ class Place:
 
 
 def places(marks: dict[str, Mark]) -> list[Place]:
-    """Return who is in the table, best first: by launches, then bytes. Those equal in both share a place, and stand in
-    the order of their times, which differ from run to run."""
+    """Return the students with figures, best first, by launches, then bytes. Students equal in both share a place and
+    are listed by time, which decides no place since it varies from run to run."""
     ranked = []
     for student, mark in marks.items():
         if mark.figures:
@@ -63,20 +63,20 @@ def places(marks: dict[str, Mark]) -> list[Place]:
 
 
 def pseudonyms(students: list[str]) -> dict[str, str]:
-    """Return a name for each student that says nothing of who it is, nor of the order of the names."""
+    """Return a pseudonym for each student, numbered in random order so that it does not reveal the name."""
     numbers = list(range(1, len(students) + 1))
     random.SystemRandom().shuffle(numbers)
     return {student: message("pseudonym", number=number) for student, number in zip(students, numbers)}
 
 
 def check(out: Path) -> None:
-    """Raise ``UsageError`` if the table cannot be written there."""
+    """Raise ``UsageError`` if the leaderboard cannot be written to ``out``."""
     form_of(out, FORMS)
     check_place(out)
 
 
 def write(marks: dict[str, Mark], out: Path) -> None:
-    """Write the table in the form that the ending of ``out`` names."""
+    """Write the leaderboard in the format of ``out``'s file extension."""
     if out.suffix.lower() == ".csv":
         write_text(out, _csv(places(marks)))
     else:
@@ -84,7 +84,7 @@ def write(marks: dict[str, Mark], out: Path) -> None:
 
 
 def document(marks: dict[str, Mark], day: datetime.date) -> Document:
-    """Return the table as a Document."""
+    """Return the leaderboard as a Document."""
     ranked = places(marks)
     head = ("column place", "column name", "column launches", "column bytes", "column time")
     rows = tuple(

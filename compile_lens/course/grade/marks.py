@@ -1,4 +1,4 @@
-"""Marks of a class: a row for each student, as JSON, which a later run continues, and as CSV for a spreadsheet."""
+"""Marks of a class, one row per student: JSON, from which a later run continues, and CSV for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...record.files import plain_json, write_text
 FORMAT = 1
 
 JUDGED = {"right": 1, "wrong": 0, "empty": 0, "missing": 0}
-"""Points by outcome. Another outcome is no verdict: ``raised`` outside the function, ``no notebook``,
-``time limit``, ``ended``, ``altered``."""
+"""Points by outcome. The other outcomes are no verdict: ``raised`` outside the function, ``no notebook``,
+``time limit``, ``ended`` and ``altered``."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Result of one exercise: its outcome, and why it is that. ``figures`` are those of the class's table."""
+    """Result of one exercise: its outcome with the reasons, and ``figures`` for the leaderboard."""
 
     outcome: str
     reasons: tuple[str, ...] = ()
@@ -29,13 +29,13 @@ class Mark:
 
     @property
     def points(self) -> int | None:
-        """1 or 0; None if there is no verdict, and a person has to look."""
+        """1 or 0; None without a verdict, so that a person has to look."""
         return JUDGED.get(self.outcome)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Marks of a student by exercise, and the digest of what was marked."""
+    """A student's marks by exercise, and the digest of the marked files and versions."""
 
     student: str
     digest: str
@@ -48,7 +48,7 @@ class Row:
 
 
 def save(rows: list[Row], keys: list[str], out: Path) -> None:
-    """Write ``out``, a CSV file, and the JSON file beside it."""
+    """Write the rows to ``out`` as CSV and to the JSON file beside it."""
     data = {"format": FORMAT, "exercises": keys, "students": [asdict(row) for row in rows]}
     write_text(out.with_suffix(".json"), plain_json(data))
     text = io.StringIO()
@@ -66,12 +66,12 @@ def save(rows: list[Row], keys: list[str], out: Path) -> None:
 
 
 def cell(name: str) -> str:
-    """Return a name for a spreadsheet, which would compute one that begins as a formula does."""
+    """Return a name as spreadsheet text, quoted if a spreadsheet would take it for a formula."""
     return f"'{name}" if name[:1] in "=+-@" else name
 
 
 def load(out: Path, keys: list[str]) -> dict[str, Row]:
-    """Return rows of an earlier run by student; none if there was no run. Raises ``UsageError`` for another file."""
+    """Return the rows of an earlier run by student, if any. Raises ``UsageError`` if its file does not fit."""
     path = out.with_suffix(".json")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A student's process, as the grader sees it: it is started for a notebook, queried about each exercise, and ended."""
+"""The grader's side of a student's process, which it starts for a notebook and asks about each exercise."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .marks import Mark
 
 WORKER = "compile_lens.course.grade.marking"
 
-START = 300.0
-"""Seconds in which a student's process has to start and to import torch; they are not the exercise's."""
+START_SECONDS = 300.0
+"""Seconds that a student's process may take to start and import torch, on top of the exercise's limit."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one exercise of one student: seconds, and bytes of memory."""
+    """Limits for one exercise of one student, in seconds and bytes of memory."""
 
     seconds: float
     memory: int
@@ -30,16 +30,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Submitted:
-    """A notebook and what is to be marked of it, as plain data.
+    """A notebook and the exercises to mark in it, as plain data.
 
     Attributes:
-        text: the notebook.
-        keys: the exercises.
-        folder: where its code imports from, ``""`` for the scratch folder alone.
-        scratch: an empty folder that the process stands in, and that is deleted afterwards.
-        language: the language of the reasons.
+        text: contents of the notebook.
+        keys: keys of the exercises.
+        folder: folder that its code can import from, ``""`` for the scratch folder.
+        scratch: empty working directory of the process, deleted afterwards.
+        language: language of the reasons.
         seconds, memory: as ``Limits``.
-        measured: whether the figures of the class's table are wanted, instead of a mark.
+        measured: True for the leaderboard's figures instead of a mark.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Submitted:
 
 
 def marks(of: Submitted, start: Start = launcher.start) -> dict[str, Mark]:
-    """Return the marks of a notebook. After an exercise that ended the process the next one gets a new process."""
+    """Return the marks of a notebook by exercise. If an exercise ends the process, the next one gets a new process."""
     environment = {
         **os.environ,
         "COMPILE_LENS_GRADE_MEMORY": str(of.memory),
-        # Code that another student's process left in a common folder is not to be run.
+        # A shared cache folder would let one student's process run code that another one left there.
         "TORCHINDUCTOR_CACHE_DIR": str(Path(of.scratch, "inductor")),
     }
     if start is fork.start and any(EXERCISES[key].target for key in of.keys):
@@ -74,17 +74,17 @@ def marks(of: Submitted, start: Start = launcher.start) -> dict[str, Mark]:
         for key in of.keys:
             if child is None or not child.alive:
                 child = Child(WORKER, environment, of.scratch, show=False, start=start)
-            result[key] = _asked(child, json.dumps({**common, "key": key}).encode(), of.seconds)
+            result[key] = _ask(child, json.dumps({**common, "key": key}).encode(), of.seconds)
     finally:
         if child is not None:
             child.close()
     return result
 
 
-def _asked(child: Child, request: bytes, seconds: float) -> Mark:
+def _ask(child: Child, request: bytes, seconds: float) -> Mark:
     try:
         if child.new:
-            child.ask(b"{}", START)
+            child.ask(b"{}", START_SECONDS)
         reply = child.ask(request, seconds)
         return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])), tuple(reply["figures"]))
     except TooLong:

@@ -1,4 +1,4 @@
-"""The part of a submitted notebook that defines one exercise's function. Experiments of the lesson are not run."""
+"""Extracts from a notebook the statements that define an exercise's function; the lesson's experiments are not run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Unreadable(LensError):
 
 @dataclass(frozen=True)
 class Statement:
-    """One top-level statement of a notebook, and the number of its cell, counted from 1."""
+    """One top-level statement of a notebook and the number of its code cell, counted from 1."""
 
     cell: int
     node: ast.stmt
@@ -27,24 +27,24 @@ class Statement:
 
 @dataclass(frozen=True)
 class Submission:
-    """Statements of a notebook, in order, and what is wrong with each cell that is not Python."""
+    """Statements of a notebook in order, and source and error of each cell that is not valid Python, by number."""
 
     statements: tuple[Statement, ...]
     broken: dict[int, tuple[str, str]]
 
     def checks(self, key: str) -> bool:
-        """Return True if a cell gives a function to ``course.check(key, ...)``."""
+        """Return True if a cell passes a function to ``course.check(key, ...)``."""
         return self._last_check(key) is not None
 
     def damage(self, key: str) -> str:
-        """Return what is wrong with the cell that should check an exercise; ``""`` if no cell names it."""
+        """Return the error of the invalid cell that checks an exercise; ``""`` if there is none."""
         for cell, (source, error) in self.broken.items():
             if f'check("{key}"' in source or f"check('{key}'" in source or f"check({key}," in source:
                 return message("not Python", cell=cell, error=error)
         return ""
 
     def function(self, key: str) -> tuple[list[Statement], ast.expr]:
-        """Return the statements that the function of an exercise needs, and the expression that gives it."""
+        """Return the statements that an exercise's function needs, and the expression passed to ``check``."""
         at, given = self._last_check(key) or (0, ast.Constant(None))
         before = self.statements[:at]
         imported = {name for one in before for name in _imports(one.node)}
@@ -52,7 +52,7 @@ class Submission:
         fresh = [_fresh(one.node) for one in before]
 
         def values(name: str, end: int) -> set[int]:
-            """Statements before ``end`` that make what a name holds there."""
+            """Return the indices of the statements before ``end`` that contribute to a name's value there."""
             some = [n for n, names in enumerate(bound[:end]) if names & {name, "*"}]
             start = max((n for n in some if name in fresh[n]), default=0)
             return {n for n in some if n >= start}
@@ -61,7 +61,7 @@ class Submission:
         more = {n for name in _loads(given) for n in values(name, at)}
         while more:
             chosen |= more
-            # A function sees the value that a name has in the end, other statements the one that it has then.
+            # A function body sees a name's last value, other statements the value at that point.
             used = [(name, n) for n in more for name in _loads(before[n].node)]
             more = {m for name, n in used for m in values(name, n) | values(name, at)} - chosen
         return [before[n] for n in sorted(chosen)], given
@@ -72,7 +72,7 @@ class Submission:
 
 
 def read(text: str) -> Submission:
-    """Return the statements of a notebook. Raises ``Unreadable`` for a text that is none."""
+    """Return the statements of a notebook. Raises ``Unreadable`` if the text is not a notebook."""
     try:
         book = json.loads(text)
         sources = [_source(cell) for cell in book["cells"] if cell["cell_type"] == "code"]
@@ -90,7 +90,7 @@ def read(text: str) -> Submission:
 
 
 def _source(cell: dict[str, Any]) -> str:
-    """Return a cell's Python, without lines that only IPython understands."""
+    """Return a cell's Python code, with IPython's magic and shell lines blanked."""
     lines = "".join(cell["source"]).split("\n")
     if lines[0].startswith("%%"):
         return ""
@@ -98,7 +98,7 @@ def _source(cell: dict[str, Any]) -> str:
 
 
 def _checked(node: ast.stmt, key: str) -> Iterator[ast.expr]:
-    """The expressions that a statement gives to ``check`` for an exercise."""
+    """Yield the expressions that a statement passes to ``check`` for an exercise."""
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Constant):
             continue
@@ -115,7 +115,7 @@ def _imports(node: ast.stmt) -> set[str]:
 
 
 def _loads(node: ast.stmt | ast.expr) -> set[str]:
-    """Return the names of the notebook that a statement uses; a function's own variables are not among them."""
+    """Return the notebook's names that a statement reads, without the local variables of functions."""
     pending, names = [(_table(node), True)], set()
     while pending:
         table, outermost = pending.pop()
@@ -133,9 +133,9 @@ def _table(node: ast.stmt | ast.expr) -> symtable.SymbolTable:
 
 
 def _bound(node: ast.stmt, imported: set[str]) -> set[str]:
-    """Return the names that a statement gives a value, and those whose objects it changes.
+    """Return the names that a statement assigns and those whose objects it may change.
 
-    A statement that changes an imported module (``course.check = ...``) defines no function.
+    Imported modules do not count as changed, so ``course.check = ...`` is never run.
     """
     names = _imports(node) | {one.get_name() for one in _table(node).get_symbols() if one.is_assigned()}
     changed = set()
@@ -150,7 +150,7 @@ def _bound(node: ast.stmt, imported: set[str]) -> set[str]:
 
 
 def _fresh(node: ast.stmt) -> set[str]:
-    """Return the names that a statement gives a value in which no earlier one has a part."""
+    """Return the names that a statement assigns independently of their earlier values."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name} - _loads(node)
     if isinstance(node, ast.Assign):
@@ -166,7 +166,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _changed_by(called: ast.expr) -> str:
-    """Return the name whose object a call of its method, or its method as a decorator, may change."""
+    """Return the name whose object may be changed by calling its method, or by using it as a decorator."""
     called = called.func if isinstance(called, ast.Call) else called
     return _root(called) if isinstance(called, ast.Attribute) else ""
 

@@ -1,4 +1,4 @@
-"""The questions and exercises of the lessons, each lesson in a file of its own."""
+"""Questions and exercises, one file per lesson."""
 
 from __future__ import annotations
 
@@ -56,27 +56,27 @@ EXERCISES: dict[str, Exercise] = {e.key: e for lesson in _LESSONS for e in lesso
 
 
 def question(key: str) -> Question:
-    """A question by its key. Raises ``UsageError``, which names the near ones and those of the lesson."""
+    """Return a question by its key. Raises ``UsageError``, which names similar keys and those of the lesson."""
     if key not in QUESTIONS:
-        raise UsageError(message("no question", key=key, there=_near(key, QUESTIONS)))
+        raise UsageError(message("no question", key=key, there=_suggestions(key, QUESTIONS)))
     return QUESTIONS[key]
 
 
 def exercise(key: str | float) -> Exercise:
-    """An exercise by its key, ``"1.2"`` or ``1.2``. Raises ``UsageError``, which names the near ones and those of the
-    lesson."""
+    """Return an exercise by its key, ``"1.2"`` or ``1.2``. Raises ``UsageError``, which names similar keys and those
+    of the lesson."""
     key = str(key) if isinstance(key, float) else key
     if key not in EXERCISES:
-        raise UsageError(message("no exercise", key=key, there=_near(key, EXERCISES)))
+        raise UsageError(message("no exercise", key=key, there=_suggestions(key, EXERCISES)))
     return EXERCISES[key]
 
 
-def _near(key: object, keys: Iterable[str]) -> str:
-    """Return keys that the caller may have meant: those spelt like it, and those of its lesson."""
+def _suggestions(key: object, keys: Iterable[str]) -> str:
+    """Return a message part with the keys that may have been meant: the most similar one and those of the lesson."""
     there = list(keys)
     lesson, _, name = str(key).partition(".")
     own = [one for one in there if one.partition(".")[0] == lesson]
-    # Numbers are near to one another all the same: 9.9 is no slip for 0.9.
+    # All numeric keys look similar: 9.9 is hardly a typo for 0.9.
     close = [] if name.isdigit() and own else difflib.get_close_matches(str(key), there, 1)
     meant = message("meant", close=close[0]) if close else ""
     if own:

@@ -41,7 +41,7 @@ QUESTIONS = (
 
 
 def followed(x: Any) -> Any:
-    """A sum that Python asks for in every turn."""
+    """Call ``.item()`` on a sum in every iteration."""
     total = 0.0
     for _ in range(4):
         x = x.sin()
@@ -50,7 +50,7 @@ def followed(x: Any) -> Any:
 
 
 def score(x: Any) -> Any:
-    """Five operators, each of which eager PyTorch rounds to the type of x."""
+    """Apply five operators; eager PyTorch rounds the result of each to the dtype of x."""
     y = x * x.sigmoid()
     return (y / 3).tanh() * x
 

@@ -22,14 +22,14 @@ QUESTIONS = (
 
 
 def doubled(x: Any) -> Any:
-    """Does everything twice, where once would do."""
+    """Apply relu and neg twice each, where relu alone would do."""
     import torch
 
     return torch.relu(torch.relu(x)) + torch.neg(torch.neg(x))
 
 
 def added(x: Any) -> Any:
-    """A product, and then a sum."""
+    """Return a matrix product plus x."""
     import torch
 
     return torch.add(torch.mm(x, x), x)

@@ -17,7 +17,7 @@ QUESTIONS = (
 
 
 def product(x: Any) -> Any:
-    """Its forward keeps the product of the matrices."""
+    """Return the sine of a matrix product, which the forward keeps for the backward."""
     return (x @ x).sin()
 
 

@@ -22,7 +22,7 @@ QUESTIONS = (
 
 
 def fitted(x: Any) -> Any:
-    """Moves numbers up if one of them is below 0, and then scales them down if one is above 1."""
+    """Shift the numbers up if one is below 0, then scale them down if one is above 1."""
     if x.min() < 0:
         x = x - x.min()
     if x.max() > 1:
@@ -31,14 +31,14 @@ def fitted(x: Any) -> Any:
 
 
 def masked(x: Any) -> Any:
-    """Dropout with probability 0.5 of the first row; the second has the random numbers."""
+    """Apply dropout with probability 0.5 to the first row, with the random numbers of the second."""
     import torch
 
     return torch.where(x[1] < 0.5, 0 * x[0], 2 * x[0])
 
 
 def scaled(x: Any) -> Any:
-    """A product, of numbers that are divided by the largest one, which is fetched to the CPU."""
+    """Divide by the largest magnitude, which is copied to the CPU, and multiply the exponential by x."""
     import torch
 
     largest = x.abs().max().cpu()

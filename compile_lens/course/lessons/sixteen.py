@@ -23,14 +23,14 @@ QUESTIONS = (
 
 
 def around(x: Any) -> Any:
-    """The function of the lesson in operators of torch."""
+    """Compute the lesson's function with torch operators."""
     import torch
 
     return torch.relu(2 * torch.sin(x) + 1)
 
 
 def turned(x: Any) -> Any:
-    """Twice the transpose of a matrix."""
+    """Return twice the transpose of a matrix."""
     return 2 * x.t()
 
 

@@ -16,17 +16,17 @@ QUESTIONS = (
 
 
 def chained(x: Any) -> Any:
-    """From the left: all pairs of rows in between."""
+    """Multiply from the left, with all pairs of rows as the intermediate matrix."""
     return (x @ x.T) @ x
 
 
 def two_passes(x: Any) -> Any:
-    """The variance, with the mean first."""
+    """Return the variance, computed in a second pass after the mean."""
     return ((x - x.mean()) ** 2).mean()
 
 
 def summed(x: Any) -> Any:
-    """The sum of all products of two rows."""
+    """Return the sum of the dot products of all pairs of rows."""
     return (x @ x.T).sum()
 
 

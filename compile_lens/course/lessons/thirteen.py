@@ -32,14 +32,14 @@ QUESTIONS = (
 
 
 def gelu(x: Any) -> Any:
-    """GELU in its form with a hyperbolic tangent, as the code of many models spells it out."""
+    """Return GELU in its tanh approximation, as many models write it."""
     import torch
 
     return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
 
 
 def clipped(x: Any) -> Any:
-    """Scales a vector down to the length 1.5, if it is longer."""
+    """Scale a vector down to length 1.5 if it is longer."""
     length = x.norm().item()
     if length > 1.5:
         x = x * (1.5 / length)
@@ -47,7 +47,7 @@ def clipped(x: Any) -> Any:
 
 
 SQUARE = (Input((256, 256)),)
-"""262,144 bytes."""
+"""A float32 matrix of 262,144 bytes."""
 
 EXERCISES = (
     Exercise(

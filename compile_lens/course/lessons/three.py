@@ -24,7 +24,7 @@ QUESTIONS = (
 
 
 def counted(x: Any) -> Any:
-    """Takes as many steps as there are numbers."""
+    """Add 1 once per number, in a loop that is unrolled."""
     for _ in range(x.shape[0]):
         x = x + 1
     return x

@@ -29,21 +29,21 @@ QUESTIONS = (
 
 
 def one_by_one(matrices: Any) -> Any:
-    """A determinant for each matrix, each by itself."""
+    """Return the determinants of matrices, computed one at a time."""
     import torch
 
     return torch.stack([torch.linalg.det(matrix) for matrix in matrices])
 
 
 def multiplied(x: Any) -> Any:
-    """The products of complex numbers, from their real and imaginary parts."""
+    """Return the products of complex numbers given as real and imaginary parts."""
     import torch
 
     return torch.view_as_real(torch.complex(x[0], x[1]) * torch.complex(x[2], x[3]))
 
 
 def slow_block(x: Any, qkv: Any, out: Any, up: Any, down: Any) -> Any:
-    """A block of a small GPT, head by head, with all scores in memory and a number asked for in its middle."""
+    """Run a small GPT's block head by head, with all scores in memory and an ``.item()`` in the middle."""
     import torch
 
     def normed(x: Any) -> Any:

@@ -20,14 +20,14 @@ QUESTIONS = tuple(
 
 
 def shifted(x: Any) -> Any:
-    """Asks a tensor for its value to take one of two ways."""
+    """Branch on the value of a tensor."""
     if x.sum() > 0:
         return x + 1
     return x - 1
 
 
 def scaled(x: Any) -> Any:
-    """Takes a number out of a tensor, and goes on with it."""
+    """Read a number with ``.item()`` and continue with it."""
     return x * x.abs().max().item() + 1
 
 

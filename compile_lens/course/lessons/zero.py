@@ -15,7 +15,7 @@ QUESTIONS = tuple(
 
 
 def determinant(x: Any) -> Any:
-    """By its name: a library's."""
+    """Return the determinant, for which the compiler calls a library."""
     return x.det()
 
 
