@@ -35,7 +35,7 @@ class ForkedProcess:
         if self.returncode is None:
             try:
                 self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            except ChildProcessError:  # somebody else waited for it
+            except ChildProcessError:  # other code already waited for it
                 self.returncode = 0
         return self.returncode
 

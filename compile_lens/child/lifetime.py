@@ -55,7 +55,7 @@ def _state(pid: int) -> int:
     kinds = os.WEXITED | os.WSTOPPED | os.WCONTINUED
     try:
         status = os.waitid(os.P_PID, pid, kinds | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # somebody else waited for it
+    except ChildProcessError:  # other code already waited for it
         return os.CLD_EXITED
     return 0 if status is None else status.si_code
 

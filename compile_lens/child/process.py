@@ -125,7 +125,7 @@ def _next_rules(
     if "cannot_load" not in reply or not 0 <= part < len(body.parts) or not body.parts[part]:
         return None
     pieces = body.parts[part]
-    alone = frozenset([pieces[0].where] if len(pieces) == 1 else [""])  # "": then one by one
+    alone = frozenset([pieces[0].where] if len(pieces) == 1 else [""])  # "" means one at a time
     return None if alone <= rules.left else dataclasses.replace(rules, left=rules.left | alone)
 
 

@@ -384,7 +384,7 @@ def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model:
 @without_torch_function
 def _fit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
     signature = signature_of(fn)
-    if signature is None:  # a builtin without a signature: the call itself reports what does not fit
+    if signature is None:  # a builtin without a signature: the call itself reports invalid arguments
         return
     if may_change_arguments(fn):
         return

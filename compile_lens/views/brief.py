@@ -113,7 +113,7 @@ class Brief:
                 kept[key] -= _last_entries(sections[key][least : kept[key]], over)
         if tokens(form(kept)) > max_tokens:  # one fact, longer than the whole budget
             return kept
-        for key in ("evidence", "ask_next"):  # what was cut too much
+        for key in ("evidence", "ask_next"):  # restore entries that fit after all
             while kept[key] < len(sections[key]):
                 more = {**kept, key: kept[key] + 1}
                 if tokens(form(more)) > max_tokens:

@@ -69,8 +69,8 @@ def _pass_over(shell: Any, capture: Record) -> None:
 
 
 def _display_again(capture: Record) -> None:
-    # IPython asks this first for every capture it displays. To return means: nothing more to show.
-    # NotImplementedError is its word for "go on with the MIME bundle".
+    # IPython calls this first for every displayed capture. Returning suppresses the display; NotImplementedError lets
+    # IPython continue with the MIME bundle.
     if _is_result() and any(known() is capture for known in _displayed):
         return
     raise NotImplementedError

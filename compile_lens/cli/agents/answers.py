@@ -237,7 +237,7 @@ def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
     if not lines:
         return head
     numbers = range(1, len(lines) + 1)
-    if own:  # the code of its own rather than what each kernel begins with
+    if own:  # skip the beginning common to all kernels
         definition = next((n for n in numbers if lines[n - 1].startswith(_DEFINITIONS)), 1)
         first = definition if max(own) - definition < MAX_CODE_LINES else max(min(own) - 6, 1)
         numbers = range(first, len(lines) + 1)

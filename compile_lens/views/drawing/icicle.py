@@ -52,7 +52,7 @@ class _Axis:
     """Maps times to horizontal positions, without the time between compilations."""
 
     def __init__(self, events: Iterable[CompileEvent]) -> None:
-        self._spans: list[tuple[float, float, float]] = []  # where it begins and ends, and what was before it
+        self._spans: list[tuple[float, float, float]] = []  # start, end, and total duration before
         before = 0.0
         for start, end in sorted((e.start, e.start + e.duration) for e in events):
             if self._spans and start <= self._spans[-1][1]:

@@ -100,12 +100,12 @@ def _femtoseconds(number: int) -> str:
 
 
 def price(cost: Cost, row: CostRow | ModuleTotal) -> str:
-    """The amount of a row."""
+    """Return the cost of a row as text."""
     return amount(cost, row.amount, row.at_least, row.varies)
 
 
 def whole(cost: Cost) -> str:
-    """The amount of a call."""
+    """Return the total cost as text."""
     return amount(cost, cost.total, cost.at_least, cost.varies)
 
 

@@ -53,7 +53,7 @@ def traffic(capture: Record) -> Finding | None:
     table = Table("kernels", head, kinds, rows, tuple(words), left, WHERE)
     sections: list[Section] = [table]
     svg = line.to_svg()
-    # Without a roof the drawing says less than the table.
+    # Without known peaks the drawing shows less than the table.
     if line.speed is not None and len(svg) <= PICTURE:
         sections.insert(0, Picture("", svg, f"roofline: {_verdict(line.bounds)}"))
     notes = list(dict.fromkeys(note for b in line.bounds for note in b.kernel.notes))

@@ -233,7 +233,7 @@ class _Taken:
             return -1
         start = len(self.bodies)
         queue = [number]
-        for taken in queue:  # it grows as it goes
+        for taken in queue:  # grows during the loop
             body = self._nest.bodies[taken]
             inside = []
             for box in body.boxes:

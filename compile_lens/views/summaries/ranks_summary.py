@@ -39,7 +39,7 @@ def summary(record: RanksRecord) -> Summary:
 def _differences(record: RanksRecord) -> Part | None:
     if not record.differences:
         return None
-    # What makes ranks wait for ever comes before what makes them slower.
+    # Differences that make ranks hang precede those that slow them down.
     ordered = sorted(record.differences, key=lambda one: one.level != COLLECTIVES)
     rows = cut([*map(_difference, ordered)], DIFFERENCES)
     return Part("Differences", plural(len(ordered), "difference"), *rows, "ranks.differences")

@@ -295,7 +295,7 @@ def advice(cause: Cause, torch: str = "") -> str:
         remedies.pop(MARK, None)
     if len(remedies) < 2:
         return next(iter(remedies), "")
-    if not _of_forms(cause):  # torch's hints for two breaks of a line, and what we say of it, may be the same
+    if not _of_forms(cause):  # two breaks of a line may have the same advice
         return "\n".join(
             dict.fromkeys(capitalized(line) for remedy in remedies for line in remedy.split("\n"))
         )

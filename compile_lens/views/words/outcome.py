@@ -48,7 +48,7 @@ def verdict(capture: Record) -> str:
     """Return the outcome as a sentence without a full stop, and without the message of a failure."""
     ended = state(capture)
     if capture.failure is not None:
-        call = f"call {len(capture.calls)}, " if capture.calls else ""  # the last started one failed
+        call = f"call {len(capture.calls)}, " if capture.calls else ""  # the call started last failed
         return f"failed in {call}stage {capture.failure.stage}: {capture.failure.type}"
     if ended == NOTHING:
         reason = capture.nothing_compiled
