@@ -177,6 +177,7 @@ def count(
             torch._guards.tracing(None),
             torch.random.fork_rng(devices=[]),
             program_hooks.without_saved_tensor_hooks(),
+            program_hooks.without_compiled_autograd(),
             Undo() as undo,
             undo,
         ):

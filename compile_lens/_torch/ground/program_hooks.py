@@ -30,6 +30,16 @@ def without_torch_function(function: _F) -> _F:
 
 
 @contextlib.contextmanager
+def without_compiled_autograd() -> Iterator[None]:
+    """For the duration, run backwards as autograd does without ``compiled_autograd``, which compiles them."""
+    compiler = torch._C._dynamo.compiled_autograd
+    with Undo() as undo, undo:
+        before = compiler.set_autograd_compiler(None, False)
+        undo.add(compiler.set_autograd_compiler, *before)
+        yield
+
+
+@contextlib.contextmanager
 def without_saved_tensor_hooks() -> Iterator[None]:
     """For the duration, save tensors for a backward without the program's hooks and without anomaly detection."""
     anomaly, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()

@@ -432,3 +432,13 @@ def test_the_headline_says_of_which_program_its_operators_are(kind: str, start: 
     captured = capture(optimizer.step)
     assert any(line.startswith(start) for line in captured.text().splitlines()), captured.text()
     assert captured.ledger.total.as_captured is (kind == "AdamW")
+
+
+def test_compiled_autograd_does_not_compile_the_count() -> None:
+    """A program that asks for it has no more graphs in a capture than without: its backward is outside."""
+    x = torch.rand(4, requires_grad=True)
+    plain = capture(lambda x: (x.sin() * x).sum(), x)
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        under = capture(lambda x: (x.sin() * x).sum(), x)
+    assert [one.id for one in under.compilations] == ["0/0"] and not under.breaks
+    assert under.compilations[0].eager == plain.compilations[0].eager
