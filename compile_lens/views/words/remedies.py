@@ -147,8 +147,8 @@ def _of_values(failed: FailedGuard) -> str:
     if length := _LENGTH.match(failed.source):
         owner = length["owner"]
         return (
-            f"give {owner} one length each time (append to a list that grows outside of the function), or compile one "
-            "function for each"
+            f"give {owner} one length each time (if the function fills it, fill it outside), or compile one function "
+            "for each"
         )
     if keys := _KEYS.match(failed.source):
         return f"give {keys['owner']} the same keys each time, or compile one function for each"
