@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compile_lens.child.imports import AsThere
+from compile_lens.child.imports import CallerFinder
 
 
 def test_a_module_has_the_caller_s_file_and_globals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,12 +18,12 @@ def test_a_module_has_the_caller_s_file_and_globals(tmp_path: Path, monkeypatch:
             f"rate = {rate}\nname = 'as written'\n", "utf-8"
         )
     monkeypatch.syspath_prepend(str(tmp_path / "first"))
-    monkeypatch.setattr(sys, "meta_path", [AsThere, *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [CallerFinder, *sys.meta_path])
     monkeypatch.setattr(
-        AsThere, "files", {"rates_of_a_test": str(tmp_path / "caller" / "rates_of_a_test.py")}
+        CallerFinder, "files", {"rates_of_a_test": str(tmp_path / "caller" / "rates_of_a_test.py")}
     )
     monkeypatch.setattr(
-        AsThere, "values", {"rates_of_a_test": {"name": "as changed"}, "no_such_module": {"a": 1}}
+        CallerFinder, "values", {"rates_of_a_test": {"name": "as changed"}, "no_such_module": {"a": 1}}
     )
     try:
         module = importlib.import_module("rates_of_a_test")
