@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def beside_torch(shape: str, count: int) -> float:
-    """The ratio for a program of ``benchmarks/capture.py``: a maker of programs there, and how many parts it has."""
+    """Return the ratio for a program of ``benchmarks/capture.py``, given by its maker there and its number of parts."""
     command = [sys.executable, __file__, shape, str(count)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -25,7 +25,7 @@ def beside_torch(shape: str, count: int) -> float:
 
 
 def calls(fn: Any, args: tuple[Any, ...], work: Callable[..., Any]) -> int:
-    """Calls of functions that are made: as many on a slow or busy machine as on any other."""
+    """Return the number of function calls, which does not depend on the speed or load of the machine."""
     profile = cProfile.Profile()
     profile.runcall(work, fn, *args)
     made: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def main() -> None:
     fn, args = getattr(benchmark, sys.argv[1])(int(sys.argv[2]))
     works = (benchmark.capture, benchmark.with_room)
     for work in works:
-        work(fn, *args)  # what is made once in a process is made here
+        work(fn, *args)  # warms up what is computed once per process
     ours, theirs = (calls(fn, args, work) for work in works)
     print(ours / theirs)
 

@@ -10,20 +10,20 @@ _WORDS = "no one two three four five six seven eight nine ten eleven twelve thir
 NUMBERS = dict(zip(_WORDS.split(), range(17))) | {"seventeen": 17, "once": 1, "twice": 2}
 
 WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
-"""Characters of Chinese text and its punctuation, for a class in a pattern."""
+"""Chinese characters and punctuation, for a character class of a pattern."""
 
 WORDS = NUMBERS | {
     **{"twenty": 20, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90},
     **{"hundred": 100, "thousand": 1000, "million": 10**6},
     **{"first": 1, "second": 2, "both": 2, "two": 2, "half": 2, "third": 3, "fourth": 4, "either": 2},
 }
-"""Numbers that English prose has in words."""
+"""Values of English number words."""
 
 NUMERALS = {mark: value for value, mark in enumerate("二三四五六七八九十", 2)} | {"两": 2}
-"""Numbers in Chinese prose; 一 is left out, which is the article as well."""
+"""Values of Chinese numerals, without 一, which is also the article."""
 
 NO_NUMBER = re.compile("三角|四分位")
-"""Words that have a numeral in them and count nothing: triangle, and trigonometry; quartile."""
+"""Words that contain a numeral but count nothing: triangle and trigonometry; quartile."""
 
 
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
@@ -75,7 +75,7 @@ def digits(text: str) -> set[float]:
 
 
 def numbers_in_english(text: str) -> set[float]:
-    """Numbers in digits and in words; "twenty-five" is 25, and "two thousand" 2,000."""
+    """Return the numbers in digits and in words; "twenty-five" is 25, and "two thousand" 2,000."""
     tens = "|".join(word for word, value in WORDS.items() if value in range(20, 100, 10))
     words = re.sub(
         rf"\b({tens})-(\w+)", lambda found: str(WORDS[found[1]] + NUMBERS.get(found[2], 0)), text.lower()

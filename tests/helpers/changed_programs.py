@@ -1,6 +1,6 @@
-"""Programs that are compiled again, each for another kind of guard, with what changes in it.
+"""Programs that are recompiled, each because of a different kind of guard, with the expected change.
 
-As a script this runs them without compile_lens and prints the reasons that torch logs, as JSON.
+Run as a script, it runs them without compile_lens and prints the reasons that torch logs, as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ X = torch.ones(3)
 
 @dataclasses.dataclass(frozen=True)
 class Changed:
-    """A function, its two calls, and what of it changed between them."""
+    """A function, its two calls, and what changed between them."""
 
     function: Callable[..., Any]
     calls: tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -203,7 +203,7 @@ def deterministic() -> Iterator[None]:
 
 
 def run(one: Changed) -> None:
-    """Compile it anew, and call it twice."""
+    """Compile the function from scratch and call it twice."""
     torch._dynamo.reset()
     compiled = torch.compile(one.function, backend="eager", dynamic=one.dynamic)
     with one.under():
@@ -212,8 +212,8 @@ def run(one: Changed) -> None:
         compiled(*one.calls[1])
 
 
-class Told(logging.Handler):
-    """Keeps what torch logs."""
+class _Messages(logging.Handler):
+    """Handler that keeps the messages that torch logs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,15 +224,15 @@ class Told(logging.Handler):
 
 
 def reasons() -> dict[str, list[str]]:
-    """What torch logs of each, in this process."""
+    """Return the recompile reasons that torch logs in this process, by program."""
     torch._logging.set_logs(recompiles=True)
-    told = Told()
-    logging.getLogger("torch._dynamo.guards.__recompiles").addHandler(told)
+    messages = _Messages()
+    logging.getLogger("torch._dynamo.guards.__recompiles").addHandler(messages)
     found = {}
     for name, one in programs().items():
-        told.texts.clear()
+        messages.texts.clear()
         run(one)
-        found[name] = [text for text in told.texts if text.startswith("Recompiling function")]
+        found[name] = [text for text in messages.texts if text.startswith("Recompiling function")]
     return found
 
 
@@ -251,4 +251,4 @@ ONE_EACH = (
     torch.tanh,
     torch.relu,
 )
-"""As many builtins as make one form more of the one code through which torch calls them than its limit."""
+"""Builtins that torch calls through one code object: one more than its recompile limit."""

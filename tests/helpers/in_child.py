@@ -1,4 +1,4 @@
-"""Functions that the tests have run in the child process: they do to it what programs do."""
+"""Functions that tests run in the child process, each disturbing it as a program might."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compile_lens.child import message
 
 
 def main(answer: int) -> None:
-    """For a process without torch: how it was started."""
+    """Write how this process was started to the pipe ``answer``; needs no torch."""
     with os.fdopen(answer, "w") as pipe:
         json.dump(interpreter(), pipe)
 

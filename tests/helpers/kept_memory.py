@@ -21,13 +21,13 @@ Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def convolution() -> Program:
-    """Inductor keeps copies of both inputs, channels last."""
+    """Return a convolution; Inductor keeps channels-last copies of both inputs."""
     x, w = torch.randn(2, 16, 8, 8), torch.randn(16, 16, 3, 3, requires_grad=True)
     return (lambda x, w: F.conv2d(x, w, padding=1).relu()), (x, w)
 
 
 def residual() -> Program:
-    """A block of a ResNet, with running statistics that are changed in place."""
+    """Return a ResNet block whose running statistics are updated in place."""
     block = torch.nn.Sequential(
         torch.nn.Conv2d(8, 8, 3, padding=1, bias=False), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
         torch.nn.Conv2d(8, 8, 3, padding=1, bias=False), torch.nn.BatchNorm2d(8),
@@ -36,7 +36,7 @@ def residual() -> Program:
 
 
 def grouped() -> Program:
-    """A block of a UNet: group norms, and a skip that is joined on."""
+    """Return a UNet block with a group norm and a concatenated skip connection."""
     first, norm = torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.GroupNorm(4, 8)
     down, up = torch.nn.Conv2d(8, 16, 3, stride=2, padding=1), torch.nn.ConvTranspose2d(16, 8, 2, stride=2)
     last = torch.nn.Conv2d(16, 4, 1)
@@ -49,13 +49,13 @@ def grouped() -> Program:
 
 
 def transformer() -> Program:
-    """A layer of an encoder: no convolution."""
+    """Return an encoder layer, which has no convolution."""
     layer = torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
     return layer, (torch.randn(2, 8, 32),)
 
 
 def column() -> Program:
-    """Part of a value is kept, which holds all of it."""
+    """Return a function that keeps a view of a value, and with it the whole storage."""
 
     def one(x: Any, y: Any) -> Any:
         return (x @ x)[0] * y
@@ -64,7 +64,7 @@ def column() -> Program:
 
 
 def same() -> Program:
-    """One value, kept as it is and transposed."""
+    """Return a function that keeps one value both as it is and transposed."""
 
     def both(x: Any, y: Any) -> Any:
         z = x @ x
@@ -74,7 +74,7 @@ def same() -> Program:
 
 
 def cloned() -> Program:
-    """A copy that Inductor does not make."""
+    """Return a function with a copy that Inductor optimizes away."""
 
     def copied(x: Any, w: Any) -> Any:
         return x.clone() @ w
@@ -86,7 +86,7 @@ PROGRAMS = (convolution, residual, grouped, transformer, column, same, cloned)
 
 
 def plain(names: list[str]) -> dict[str, int]:
-    """What torch keeps, asked in another process."""
+    """Return the bytes that plain torch keeps, by program, measured in another process."""
     command = [sys.executable, __file__, *names]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def _asked(program: Program) -> int:
 
 
 def main() -> None:
-    """Print what is kept of the programs that were named."""
+    """Print the bytes kept for each of the named programs as JSON."""
     found = {}
     for program in PROGRAMS:
         if program.__name__ in sys.argv[1:]:

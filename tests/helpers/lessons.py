@@ -20,26 +20,26 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pi
 
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials"
 
-SCREEN = 45
-"""Lines of text that a screen of 1280×720 shows."""
+SCREEN_LINES = 45
+"""Lines of text on a 1280×720 screen."""
 
-WIDE = 120
-"""Characters in a line of it; JupyterLab wraps longer ones."""
+SCREEN_COLUMNS = 120
+"""Characters per line on that screen; JupyterLab wraps longer lines."""
 
 
 def named(number: str) -> str:
-    """The file of a lesson by its number, ``"03"``."""
+    """Return the file name of a lesson by its number, ``"03"``."""
     (found,) = FOLDER.glob(f"{number}-*.ipynb")
     return found.name
 
 
 def prose(name: str) -> dict[str, str]:
-    """The source of every cell by its id."""
+    """Return the source of every cell by its id."""
     return {cell.id: cell.source for cell in nbformat.read(FOLDER / name, as_version=4).cells}
 
 
 def watched(name: str) -> list[str]:
-    """The cells that watch a program, and those right behind them that tell of it: they depend on what was compiled."""
+    """Return the ids of cells that watch a program, and of cells right after that use it; earlier compiles matter."""
     code = [cell for cell in nbformat.read(FOLDER / name, as_version=4).cells if cell.cell_type == "code"]
     found: list[str] = []
     for before, cell in zip([None, *code], code):
@@ -51,9 +51,9 @@ def watched(name: str) -> list[str]:
 
 @functools.cache
 def run(name: str) -> Mapping[str, Any]:
-    """The outputs of every code cell by its id, of which none is noise, or taller than two screens.
+    """Return the outputs of every code cell by its id; fail if one writes to stderr or is taller than two screens.
 
-    What holds a state of the compiler is run once more at the end: ``"again-"`` and its id.
+    Cells that depend on the compiler's state are run once more at the end, as ``"again-"`` and their id.
     """
     lesson = nbformat.read(FOLDER / name, as_version=4)
     lesson.cells += [_again(cell) for cell in lesson.cells if cell.id in watched(name)]
@@ -62,13 +62,13 @@ def run(name: str) -> Mapping[str, Any]:
     for cell, found in outputs.items():
         assert not [o.text for o in found if o.get("name") == "stderr" and o.text], cell
         if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in found):
-            rows = sum(len(line) // WIDE + 1 for line in text(found).splitlines())
-            assert rows <= 2 * SCREEN, f"{cell} is too tall"
+            rows = sum(len(line) // SCREEN_COLUMNS + 1 for line in text(found).splitlines())
+            assert rows <= 2 * SCREEN_LINES, f"{cell} is too tall"
     return outputs
 
 
 def run_twice(name: str) -> dict[str, Any]:
-    """What every code cell gives where each is run twice in turn, by its id."""
+    """Return the outputs of every code cell's second run by its id; each cell is run twice in a row."""
     lesson = nbformat.read(FOLDER / name, as_version=4)
     lesson.cells = [one for cell in lesson.cells if cell.cell_type == "code" for one in (_again(cell), cell)]
     _execute(lesson)
@@ -93,14 +93,14 @@ def _execute(lesson: Any) -> None:
 
 
 def text(outputs: Any) -> str:
-    """What a cell printed, and its result as text."""
+    """Return what a cell printed, followed by its result as text."""
     return "".join(
         o.text if o.output_type == "stream" else o.get("data", {}).get("text/plain", "") for o in outputs
     )
 
 
 def said(cell: str, pattern: str) -> tuple[int, ...]:
-    """The numbers that a sentence of the prose has where the pattern has groups: as words or as digits."""
+    """Return the numbers, in words or digits, that the pattern's groups match in the prose of a cell."""
     found = re.search(pattern, cell)
     assert found, pattern
     return tuple(int(w.replace(",", "")) if w[0].isdigit() else NUMBERS[w.lower()] for w in found.groups())

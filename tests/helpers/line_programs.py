@@ -21,12 +21,12 @@ import torch.nn.functional as F
 from compile_lens.results.capture import Capture
 
 FIRST = 2
-"""The number of the first line of a program in its file."""
+"""Line number of a program's first statement in its file."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A function of ``x``, ``y``, … of these shapes, all of which need a gradient."""
+    """A function of tensors ``x``, ``y``, … of these shapes, all of which need a gradient."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -34,24 +34,24 @@ class Program:
 
     @classmethod
     def read(cls, block: str) -> Program:
-        """One of the file's."""
+        """Return the program that a block of the file describes."""
         head, *lines = block.splitlines()
         name, _, shapes = head.partition(": ")
         sizes = tuple(tuple(int(size) for size in shape.split("×")) for shape in shapes.split(", "))
         return cls(name, sizes, tuple(line.strip() for line in lines))
 
     def choices(self) -> Iterator[tuple[int, int]]:
-        """Each line that has alternatives, and the number of one of them."""
+        """Yield the position of each line with alternatives, and the number of each alternative."""
         for position, line in enumerate(self.lines):
             for choice in range(1, line.count(" | ") + 1):
                 yield position, choice
 
     def args(self) -> tuple[torch.Tensor, ...]:
-        """Arguments for a call."""
+        """Return arguments for a call."""
         return tuple(torch.full(shape, 0.5, requires_grad=True) for shape in self.shapes)
 
     def build(self, position: int = -1, choice: int = 0) -> Callable[..., Any]:
-        """The function, with one line replaced."""
+        """Return the function, with the line at ``position`` replaced by its alternative ``choice``."""
         head = f"def program({', '.join('xyzw'[: len(self.shapes)])}):"
         body = [_chosen(line, choice if i == position else 0) for i, line in enumerate(self.lines)]
         text = "\n".join([head, *(f"    {line}" for line in body), ""])
@@ -84,11 +84,11 @@ class Written:
 MOVES = re.compile(
     r"^if |loadu|tl\.load\(|tl\.store\(|\.store\(|^(auto \w+ = )?(static_cast<\w+>\()?(in|out|in_out)_ptr\d+\["
 )
-"""Lines that move a value and compute nothing: what else reads it decides whether it is in memory."""
+"""Lines that only load or store a value; whether there are any depends on the value's other readers."""
 
 
 def written(found: Capture) -> list[Written]:
-    """The lines of a capture's kernels that hold a temporary, moves aside."""
+    """Return the lines of a capture's kernels that contain a temporary, without loads and stores."""
     lines = []
     for compilation in found.compilations:
         for phase, code in compilation.code.items():

@@ -1,4 +1,4 @@
-"""What a test needs from the machine, and what happens where that is not there."""
+"""Requirements of tests on the machine, and what happens if one is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SWITCH = "COMPILE_LENS_BROWSER"
 
 
 def not_here(reason: str) -> NoReturn:
-    """Skip the test, or fail it where the machine was said to have everything."""
+    """Skip the test, or fail it if the environment variable declares that the machine has everything."""
     if os.environ.get(SWITCH) == "required":
         pytest.fail(f"{SWITCH}=required, but {reason}", pytrace=False)
     pytest.skip(reason)

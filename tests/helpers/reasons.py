@@ -1,4 +1,4 @@
-"""Captures that record the stages and no reasons: what tests and benchmarks compare the reasons with."""
+"""Captures that record stages but no reasons, as a baseline for tests and benchmarks of the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compile_lens._torch.ground import hooks
 from compile_lens._torch.inductor import fusion, line_origins, lowered_nodes
 
 REASONS = (fusion, line_origins, lowered_nodes, buffer_lifetimes, rewrite_origins, passes, partitioner)
-"""Modules that say why. Without them a capture still has every stage."""
+"""Modules that record reasons; a capture has every stage without them."""
 
 STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), (passes, "begin"),
           (buffer_lifetimes, "record"), (partitioner, "record"))  # fmt: skip
@@ -21,12 +21,12 @@ STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), 
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
-    """Stands for each of them."""
+    """Replacement for each of these modules that does nothing."""
 
 
 @contextlib.contextmanager
 def without(*modules: Any) -> Iterator[None]:
-    """For the duration, captures record nothing of what these modules of ``_torch`` find."""
+    """Keep captures from recording what these modules of ``_torch`` find, for the duration."""
     names = {module.__name__ for module in modules}
     kept = dict(hooks._registry)
     assert names - {buffer_lifetimes.__name__} <= {wrap.__module__ for wrap in kept.values()}
@@ -45,5 +45,5 @@ def without(*modules: Any) -> Iterator[None]:
 
 
 def stages_only() -> contextlib.AbstractContextManager[None]:
-    """For the duration, captures record no reasons."""
+    """Keep captures from recording reasons for the duration."""
     return without(*REASONS)

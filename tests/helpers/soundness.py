@@ -32,13 +32,13 @@ def operator(target: str) -> str:
 
 
 def blocks(graph: Graph) -> dict[str, str]:
-    """The text of each loop, by its name."""
+    """Return the text of each loop by its name."""
     parts = re.split(r"(?m)^(?=\S+: )", graph.text)
     return {part.partition(":")[0]: part for part in parts if part.strip()}
 
 
 def lowering_faults(found: Capture) -> Iterator[str]:
-    """What is wrong with what a capture says of its lowering, by the bodies of its loops."""
+    """Return the contradictions between a capture's lowering and the bodies of its loops."""
     for c in found.compilations:
         for phase in c.phases:
             if f"{phase}.loops" not in c.graphs or c.graphs[f"{phase}.post_grad"].subgraphs:
@@ -71,7 +71,7 @@ def lowering_faults(found: Capture) -> Iterator[str]:
 
 
 NO_PROGRAM = "no line of the program"
-"""Why nothing of a callable of torch's own reaches a Python line: Dynamo hides its frames."""
+"""Reason why no work of torch's own callables reaches a Python line: Dynamo hides their frames."""
 
 
 def accounted(found: Capture) -> Coverage:
@@ -90,7 +90,7 @@ def accounted(found: Capture) -> Coverage:
 
 
 def whole_coverage(found: Capture) -> None:
-    """Holds that every kernel of a capture with a backward reaches Python, and that nearly every line of them does."""
+    """Assert that every kernel of a capture with a backward reaches Python, and that nearly all kernel lines do."""
     cover = accounted(found)
     assert {c.name for c in cover.phases} == {"forward", "backward"}
     for row in cover.phases:
@@ -100,7 +100,7 @@ def whole_coverage(found: Capture) -> None:
 
 
 def counted(graph: Graph) -> Iterator[str]:
-    """The compute nodes of a graph: by torch's own words for views, and without inputs and the output."""
+    """Yield the names of a graph's compute nodes, which leaves out inputs, the output and views by torch's schemas."""
     for node in graph.nodes:
         if node.op != "call_function" or not node.target.startswith(("aten.", "prims.")):
             continue
@@ -113,7 +113,7 @@ def counted(graph: Graph) -> Iterator[str]:
 
 
 def silent(found: Capture) -> list[tuple[str, str, str]]:
-    """Nodes without a way down of which nothing is said."""
+    """Return the nodes that lead to no kernel and for which the capture gives no reason."""
     chain = found.chain
     return [
         (c.id, key, name)

@@ -1,7 +1,7 @@
-"""The state of the process that a capture must leave as it found it, as a snapshot that can be compared.
+"""Snapshots of the process state that a capture must leave unchanged, and their comparison.
 
-The snapshot looks at far more than our own code touches today: a tool that hooks a compiler is best trusted
-when everything that it could have left behind is looked at after each call.
+A snapshot covers far more than our own code touches today: a tool that hooks a compiler can only be trusted
+if everything that it could have left behind is checked after each call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONFIGS = (
     "torch._export.config",
 )
 
-# Owners whose every attribute is looked at by identity: where tools of our kind put their hooks.
+# Modules and classes in which tools like ours install hooks; all their attributes are compared by identity.
 PATCHABLE = (
     "torch.compile",
     "torch.autograd",
@@ -92,12 +92,12 @@ PATCHABLE = (
     "torch.fx.GraphModule",
 )
 
-# Attributes that torch itself binds anew: caches and flags that hold what was last compiled, not hooks.
+# Attributes that Python and torch themselves rebind; they are no hooks.
 _OWN = frozenset({"__warningregistry__", "__abstractmethods__", "_abc_impl", "__annotations__"})
 
 
 def snapshot(codes: Iterable[Any] = ()) -> dict[str, Any]:
-    """Everything global that a capture could have changed, by a readable name.
+    """Return all global state that a capture could have changed, by a readable name.
 
     Args:
         codes: functions or code objects whose Dynamo cache entries are counted.
@@ -131,10 +131,10 @@ def snapshot(codes: Iterable[Any] = ()) -> dict[str, Any]:
 
 
 def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """One line for each thing that differs; empty if the state is as it was.
+    """Return one line for each difference; empty if the state is unchanged.
 
-    A logger or a lazily bound attribute of torch that is merely new is no difference: importing more of torch
-    makes them. Anything that was there before must be there unchanged.
+    A new logger or lazily bound attribute of torch is no difference, since importing more of torch creates
+    them. Everything that existed before must still exist unchanged.
     """
     lines = []
     for key, old in before.items():
@@ -149,10 +149,10 @@ def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def leaves(but: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """A decorator: the test fails if it leaves the state of the process other than it found it.
+    """Return a decorator that fails a test if it changes the state of the process.
 
-    Not a fixture, since pytest's own log handlers differ between set-up and call. ``but`` names what the test
-    itself changes.
+    Not a fixture, since pytest's own log handlers differ between set-up and call. ``but`` has the beginnings of
+    lines about what the test itself changes.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
@@ -172,7 +172,7 @@ unchanged = leaves()
 
 
 def held(tree: Any) -> list[torch.Tensor]:
-    """The caller's tensors in a tree, with those of its modules."""
+    """Return the tensors in a tree, including the parameters and buffers of its modules."""
     found: list[torch.Tensor] = []
     for leaf in torch.utils._pytree.tree_leaves(tree):
         parts = [*leaf.parameters(), *leaf.buffers()] if isinstance(leaf, torch.nn.Module) else [leaf]
@@ -181,7 +181,7 @@ def held(tree: Any) -> list[torch.Tensor]:
 
 
 def flags(tensor: torch.Tensor) -> dict[str, Any]:
-    """What a capture may not touch in a tensor of the caller's, whatever the function does to its values."""
+    """Return the properties of the caller's tensor that a capture must not change, whatever happens to its values."""
     grad = tensor.grad if tensor.is_leaf else None
     return {
         "gradient": None if grad is None else (id(grad), grad._version),
@@ -192,7 +192,7 @@ def flags(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _find(name: str) -> Any:
-    """A module, or an attribute of one; ``None`` if this torch has it not."""
+    """Return a module or an attribute of one by its dotted name; ``None`` if this torch lacks it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -283,7 +283,7 @@ def _torch_modes() -> dict[str, Any]:
 
 
 def _devices() -> dict[str, Any]:
-    """What torch knows of devices, and what decides between implementations for them."""
+    """Return torch's device registrations and what selects implementations for a device."""
     from torch._dynamo.device_interface import device_interfaces, get_interface_for_device
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
@@ -291,7 +291,7 @@ def _devices() -> dict[str, Any]:
     get_interface_for_device("cpu")  # torch registers its own when one is asked for
     attention = torch.ops.aten.scaled_dot_product_attention.default
     state: dict[str, Any] = {f"device interface {k}": id(v) for k, v in device_interfaces.items()}
-    # New ones are torch's own: it makes a lowering for an operator that it meets for the first time.
+    # New lowerings are torch's own: it makes one for an operator that it meets for the first time.
     state |= {f"lowering {k}": id(v) for k, v in lowering.lowerings.items()}
     state |= {f"decomposition {k}": id(v) for k, v in decompositions.items()}
     state |= {
@@ -316,7 +316,7 @@ def _device_guards() -> tuple[Any, ...]:
 
 
 def _eval_frame_callback() -> Any:
-    """What Dynamo does with a new frame in this thread: ``None`` (nothing) outside of compiled code."""
+    """Return Dynamo's callback for new frames in this thread; ``None`` outside of compiled code."""
     previous = torch._dynamo.eval_frame.set_eval_frame(None)
     torch._dynamo.eval_frame.set_eval_frame(previous)
     return None if previous is None else repr(previous)

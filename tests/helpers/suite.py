@@ -1,4 +1,4 @@
-"""Functions that are captured for devices which are not there: each makes its inputs afresh."""
+"""Functions to capture for absent devices; each maker creates new inputs."""
 
 from __future__ import annotations
 
@@ -113,4 +113,4 @@ SUITE: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "largest": lambda: (largest, (rand(64, 128),)),
     "every second": lambda: (every_second, (rand(1000),)),
 }
-"""Name, and a maker of the function and its arguments."""
+"""Makers of a function and its arguments, by name."""

@@ -1,4 +1,4 @@
-"""The three tiers of tests: which tests and which of their cases a run takes.
+"""The three tiers of tests: which tests, and which of their cases, are run.
 
 =============  =====================================================================================
 quick          every test that is not marked ``full``, ``slow``, ``browser``, ``gpu`` or ``mps``; of a test that
@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 QUICK, FULL, EXHAUSTIVE = TIERS = ("quick", "full", "exhaustive")
 
 FEW = 2
-"""Cases that the quick tier takes of a test that compiles."""
+"""Maximum number of cases per compiling test in the quick tier."""
 
 ONE = 1
-"""Cases that the full tier takes of a test in a browser: each opens a page, for a size or a colour scheme."""
+"""Maximum number of cases per browser test in the full tier; each opens a page for a size or colour scheme."""
 
 NOT_QUICK = {"full", "slow", "browser", "gpu", "mps"}
-"""Marks of tests that the quick tier leaves out."""
+"""Marks that exclude a test from the quick tier."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Case:
 
     @property
     def test(self) -> str:
-        """The id without the arguments."""
+        """The id without the test's arguments."""
         return self.id.partition("[")[0]
 
     def limit(self, tier: str) -> int | None:
-        """The number of cases of this test that a tier takes at most; None if it takes all."""
+        """Return the maximum number of this test's cases in a tier; None if all are run."""
         few = {QUICK: ("torch", FEW), FULL: ("browser", ONE)}.get(tier)
         return self.limits.get(tier, few[1] if few and few[0] in self.marks else None)
 
 
 def chosen(cases: Sequence[Case], tier: str) -> set[str]:
-    """The ids of the cases that a tier runs. Each tier runs all that the one before it does."""
+    """Return the ids of the cases that a tier runs, among them all cases of the lower tiers."""
     excluded = {QUICK: NOT_QUICK | {"exhaustive"}, FULL: {"exhaustive"}, EXHAUSTIVE: set[str]()}[tier]
     by_test: dict[str, list[Case]] = {}
     for case in cases:

@@ -1,4 +1,4 @@
-"""Which tests one process runs together: those of a file, and of files that look at what is made once in a process."""
+"""Which tests one process runs together: those of a file, and of files that share results made once per process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GROUPS = {
     "whole/test_story_of_programs": "zoo",
     "whole/test_zoo": "zoo",
 }
-"""The group of the tests whose id begins so: the first that fits."""
+"""Group of the tests by the beginning of their id; the first match counts."""
 
 
 class Together(LoadScopeScheduling):
-    """Hands out the tests of a group together, in the order in which the workers list them.
+    """Scheduler that hands out a group's tests together, in the order in which the workers list them.
 
     xdist has groups of its own, named by a mark, which this pytest does not heed: it keeps a test's id elsewhere.
     """

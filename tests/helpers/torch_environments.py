@@ -1,4 +1,4 @@
-"""Environments as ``upgrade`` makes them, whose Python is the one that runs: nothing is installed."""
+"""Fake environments for ``upgrade``, which use the running Python and install nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compile_lens.trials.environments import MARK, Environment
 
 
 def environment(folder: Path, version: str, torch: str, script: str = "") -> Environment:
-    """Make an environment with a mark that names ``torch``; ``script`` stands for its Python."""
+    """Create an environment whose marker file names ``torch``; ``script`` replaces its Python."""
     one = environments.find(version, folder)
     one.python.parent.mkdir(parents=True, exist_ok=True)
     one.python.write_text(f'#!/bin/sh\n{script or f"exec {shlex.quote(sys.executable)}"} "$@"\n')

@@ -1,4 +1,4 @@
-"""Runs the programs of ``watched`` under one watch, and writes what it saw; ``TORCH_TRACE`` logs the same run."""
+"""Runs the programs of ``watched`` under one watch and saves its record; ``TORCH_TRACE`` logs the same run."""
 
 from __future__ import annotations
 

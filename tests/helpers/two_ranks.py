@@ -1,4 +1,4 @@
-"""A program of two ranks for torchrun: each writes down what it did, without compile_lens, for the tests to compare.
+"""A program of two ranks for torchrun; each writes what it did, without compile_lens, for tests to compare.
 
 ``same`` is DDP and two collectives; with ``shape`` rank 1 calls one function with another size, with ``order`` rank 1
 calls its collectives the other way round, so that both wait until gloo gives up.
@@ -53,7 +53,7 @@ def main(how: str, folder: Path) -> None:
     sizes: list[list[int]] = []
 
     def noting(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        """A backend of the program's own, which sees what it is handed."""
+        """Record the graphs and parameter sizes that Dynamo passes to this backend."""
         targets = [str(n.target) for n in gm.graph.nodes if "c10d" in str(n.target)]
         handed.append([t.split(".")[1] for t in targets if "wait" not in t])
         sizes.append([x.numel() * x.element_size() for x in inputs if isinstance(x, nn.Parameter)])

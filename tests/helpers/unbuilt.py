@@ -1,4 +1,4 @@
-"""Plain torch that compiles and builds nothing, for what does not depend on values."""
+"""Plain torch that generates C++ but does not build it, for tests that do not depend on values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def unbuilt() -> Iterator[None]:
-    """Generated C++ is not built: its kernels do nothing."""
+    """Replace generated C++ kernels by ones that do nothing, so that none is built."""
     import torch._inductor.config as config
     from torch._inductor.async_compile import AsyncCompile
 

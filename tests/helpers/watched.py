@@ -1,6 +1,6 @@
-"""Programs that are watched, and what plain torch says of them: its counters, and the log of ``TORCH_TRACE``.
+"""Programs to watch, and plain torch's counters and ``TORCH_TRACE`` log for comparison.
 
-As a script this runs them without compile_lens and prints what torch counted, as JSON.
+Run as a script, it runs them without compile_lens and prints what torch counted, as JSON.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def disabled() -> Any:
 
 
 def disabled_alone() -> Any:
-    """Not with what it calls: Dynamo finds out by the frames above its own."""
+    """Call a function that is disabled without its callees, which Dynamo detects from the frames above its own."""
 
     def called(x: torch.Tensor) -> torch.Tensor:
         return x.tan() + 1
@@ -153,7 +153,7 @@ class Net(nn.Module):
 
 
 def training() -> Any:
-    """AdamW, autocast, accumulation, two breaks, a recompile."""
+    """Train with AdamW, autocast and gradient accumulation; has two breaks and a recompile."""
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
     forward = compiled(net)
@@ -180,14 +180,14 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 
 def plain(value: Any) -> Any:
-    """A result as JSON keeps it to the last bit."""
+    """Return a result as JSON data that keeps every bit."""
     if isinstance(value, torch.Tensor):
         return [float(x).hex() for x in value.detach().double().flatten()]
     return [plain(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
 def run(name: str) -> Any:
-    """What a program gives, each time from the same random numbers and with nothing compiled."""
+    """Return a program's result, from the same random seed each time and with nothing compiled before."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     torch.manual_seed(0)
@@ -195,7 +195,7 @@ def run(name: str) -> Any:
 
 
 def counted() -> dict[str, Any]:
-    """What torch counts of each program, in this process."""
+    """Return torch's counts for each program, run in this process."""
     folder = Path(os.environ["TORCH_TRACE"])
     told = {}
     for name in PROGRAMS:

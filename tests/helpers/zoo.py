@@ -1,4 +1,4 @@
-"""The zoo: one table of functions and modules, large enough that each thing a capture must bear is in it.
+"""The zoo: a table of functions and modules that covers every feature a capture has to handle.
 
 An entry makes its function and arguments afresh, from a fixed seed, each time it is asked: so the same call
 can be made once eagerly and once captured, and everything that either of them touched can be compared.
@@ -32,14 +32,14 @@ SMALL_MODELS = (
     "tied",
     "weight_norm",
 )
-"""Names of entries that are modules as programs have them: what runs each of them whole takes these."""
+"""Names of the entries that are realistic modules, for tests that run each of them as a whole."""
 
 NO_CONTEXT: Callable[[], Any] = contextlib.nullcontext
 
 
 @dataclass
 class Call:
-    """One call, ready to be made.
+    """One call with its function and arguments.
 
     Attributes:
         fn: the callable.
@@ -56,7 +56,7 @@ class Call:
         return self.fn(*self.args, **self.kwargs)
 
     def touched(self) -> list[Any]:
-        """Everything that the call may have changed, as a tree that ``mismatch`` can compare."""
+        """Return everything that the call may have changed, as a tree that ``mismatch`` can compare."""
         things: list[Any] = [self.args, self.kwargs]
         for thing in (self.fn, getattr(self.fn, "__self__", None), *self.watch):
             if isinstance(thing, torch.nn.Module):
@@ -108,13 +108,13 @@ class Entry:
         return not self.nothing
 
     def make(self) -> Call:
-        """A fresh call; the same each time, and leaving the global generators where they were."""
+        """Return a fresh call, the same each time, without advancing the global random generators."""
         with seeded():
             return self.build()
 
 
 class Table:
-    """Entries in the order they were added; a name is used once."""
+    """Entries with unique names, in the order they were added."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -136,13 +136,13 @@ class Table:
 
 
 def rand(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """A normal random tensor; ``grad`` makes it a leaf that requires a gradient."""
+    """Return a normally distributed tensor; ``grad`` makes it a leaf that requires a gradient."""
     return torch.randn(*shape).to(dtype).requires_grad_(grad)
 
 
 @contextlib.contextmanager
 def seeded(seed: int = SEED) -> Iterator[None]:
-    """Run with fixed generators, and put them back after."""
+    """Seed the random generators for the duration and restore their states afterwards."""
     before = random.getstate()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -154,7 +154,7 @@ def seeded(seed: int = SEED) -> Iterator[None]:
 
 
 def mismatch(a: Any, b: Any, tolerance: str = "bitwise", path: str = "result") -> list[str]:
-    """Where two trees of tensors and plain values differ, one line for each place; empty if they agree.
+    """Return one line for each place where two trees of tensors and plain values differ; empty if they agree.
 
     Bitwise asks for the same type, shape, stride and bits; otherwise torch's tolerance for the dtype applies.
     """
@@ -213,5 +213,5 @@ def _all() -> tuple[Entry, ...]:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Every entry that this torch can run."""
+    """Return every entry that this torch can run."""
     return _all()

@@ -1,4 +1,4 @@
-"""Every entry of the zoo, captured once in a process; its tests are in one group, so that one process runs them."""
+"""Captures of the zoo's entries, each made once per process; the tests that use them share a group and a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRIES = zoo.entries()
 
 @dataclass(frozen=True)
 class Outcome:
-    """One captured call beside the same call made eagerly."""
+    """A captured call and the same call made eagerly."""
 
     capture: Capture
     differences: list[str]
@@ -39,7 +39,7 @@ def _eager(entry: Entry) -> tuple[Any, list[Any]]:
 
 
 def observe(entry: Entry, tolerance: str, **options: Any) -> Outcome:
-    """One call, captured and made eagerly; ``tolerance`` as ``zoo.mismatch`` takes it."""
+    """Return the outcome of one call, captured and made eagerly; ``tolerance`` is passed to ``zoo.mismatch``."""
     expected, expected_touched = ([], []) if entry.fails else _eager(entry)
     call = entry.make()
     held = state.held([call.args, call.kwargs, *call.watch, call.fn, getattr(call.fn, "__self__", None)])
@@ -64,6 +64,6 @@ def observe(entry: Entry, tolerance: str, **options: Any) -> Outcome:
 
 @functools.cache
 def outcome(name: str) -> Outcome:
-    """The outcome of the entry of that name."""
+    """Return the outcome of an entry by its name."""
     entry = next(e for e in ENTRIES if e.name == name)
     return observe(entry, entry.tolerance)
