@@ -121,10 +121,36 @@ class Buffers:
 
     def _read(self, loop: Node) -> Iterator[str]:
         """Yield the buffers that a loop reads: for a concatenation its pieces, for a loop without work none."""
+        before = self._run_before(loop)
         for name in loop.inputs if loop.kind != "nop" else ():
+            if name in before:
+                continue
             inner = self._loops.get(name)
             pieces = inner is not None and inner.kind == "nop" and len(inner.inputs) > 1
             yield from inner.inputs if pieces and inner is not None else (name,)
+
+    def _run_before(self, loop: Node) -> set[str]:
+        """Return the inputs of a loop that it does not read: loops that read what it overwrites, so that they come
+        before it."""
+        if loop.name not in self._overwriting:
+            return set()
+        read = {name for origin in loop.origins if origin in self._aten for name in self._aten[origin].inputs}
+        queue = list(read)
+        for name in queue:
+            node = self._aten.get(name)
+            if node is not None and node.kind == "view":
+                queue += [one for one in node.inputs if one not in read]
+                read.update(node.inputs)
+        return {name for name in loop.inputs if name in self._values and self._values[name] not in read}
+
+    @cached_property
+    def _overwriting(self) -> frozenset[str]:
+        return frozenset(entry.buffer for entry in self._lowered if entry.reason == "mutation")
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        """The post-grad node whose value is in each buffer."""
+        return {entry.buffer: entry.node for entry in self._lowered if entry.buffer}
 
     @cached_property
     def _needed(self) -> frozenset[str]:

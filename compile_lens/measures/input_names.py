@@ -47,7 +47,7 @@ def sources(compilation: Compilation) -> dict[str, str]:
 
 def readable(source: str) -> str:
     """Return a guard's source as Python: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
-    path = _MEMBER.sub(r".\g<name>", source)
+    path = _IMPORTED.sub("", _MEMBER.sub(r".\g<name>", source))
     root = _ROOT.match(path)
     if root is None:
         return path
@@ -57,6 +57,10 @@ def readable(source: str) -> str:
 
 def _root_name(name: str) -> str:
     return without_stack_names(name).removeprefix("___")
+
+
+_IMPORTED = re.compile(r"^G\[(['\"])__import_\w+\1\]\.")
+"""How Dynamo reaches a global of another module than that of the compiled function."""
 
 
 class InputNames:
@@ -89,7 +93,8 @@ class InputNames:
     def _named(self, source: str, parameters: Mapping[str, str]) -> InputName:
         kind = _tensor_kind(source)
         if kind == INPUT:
-            return InputName(parameters.get(source) or readable(source))
+            root = next((one for one in parameters if source.startswith(one)), "")
+            return InputName(parameters[root] + source[len(root) :] if root else readable(source))
         if len(self._roots) == 1:
             first = _MEMBER.search(source)
             assert first is not None

@@ -543,3 +543,23 @@ def test_what_was_in_a_buffer_before_is_no_saving() -> None:
     captured = compile_lens.capture(remembered, torch.ones(64, 8), torch.ones(8))
     (pair,) = all_unfused_pairs(captured)
     assert pair.why.saved == 8 * 4
+
+
+shadow = torch.zeros(16, 16)
+
+
+@torch.no_grad()
+def averaged(xs: list[torch.Tensor]) -> torch.Tensor:
+    shadow.mul_(0.9).add_(xs[0])
+    return shadow.norm()
+
+
+@pytest.mark.torch
+def test_what_only_runs_before_a_write_shares_no_data_with_it() -> None:
+    """The sum under the root is done before its input is overwritten; who overwrites does not read the sum."""
+    captured = compile_lens.capture(averaged, [torch.ones(16, 16)])
+    for pair in all_unfused_pairs(captured):
+        assert "no data in common" not in pair.why.sentence, pair
+        assert pair.why.saved in (8, 1024, 2048), pair  # the sum, or what two read of 16 × 16 floats
+    names = {row.name for row in captured.memory("name").rows}
+    assert {"shadow", "xs[0]"} <= names, names

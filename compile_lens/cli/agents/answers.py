@@ -121,7 +121,7 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
     for pair in pairs:
         why = pair.why
         words = (MORE.sub("", side) for side in why.words)
-        key = (pair.compilation, pair.phase, bool(pair.kernel), *words, why.sentence, pair.remedy)
+        key = (pair.compilation, pair.phase, bool(pair.kernel), *words, why.answer, pair.remedy)
         alike.setdefault(key if all(why.words) else (pair,), []).append(pair)
     rows = [_pairs(of) for of in alike.values()]
     shown, left = _page(rows, offset, f"why(record={name!r}")

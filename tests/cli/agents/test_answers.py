@@ -189,6 +189,25 @@ def test_no_two_pairs_read_alike(attending: Capture) -> None:
     assert "not fused" in answers.why(attending, "c1", a, b, phase).text()
 
 
+@pytest.mark.parametrize(
+    "model", [Gated(), torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 2, 3))]
+)
+def test_what_an_entry_says_holds_for_each_of_its_pairs(model: torch.nn.Module) -> None:
+    """Pairs are named together only if one sentence is true of all, also where it names the call of a library."""
+    x = torch.rand(4, 8) if isinstance(model, Gated) else torch.rand(1, 3, 9, 9)
+    captured = compile_lens.capture(model, x.requires_grad_())
+    own = {
+        (f"{one.compilation} {one.phase}", one.first, one.second): one.why
+        for one in all_unfused_pairs(captured)
+    }
+    text = answers.not_fused(captured, "c1", 0).text(20_000)
+    for place, names, words in re.findall(r"^E\d+ +(\S+ \w+)(?:, in one kernel)?: (.*)\n +(.*)$", text, re.M):
+        for pair in names.split("; "):
+            first, second = pair.split(" and ")
+            assert own.pop((place, first, second)).answer in words
+    assert not own
+
+
 def test_an_answer_about_a_pair_says_each_thing_once(attending: Capture) -> None:
     for pair in all_unfused_pairs(attending):
         place = f"{pair.compilation} {pair.phase}"
