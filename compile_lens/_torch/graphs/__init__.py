@@ -1,1 +1,1 @@
-"""torch.fx graphs from Dynamo to Inductor: copied, linked to each other, and compared before and after each pass."""
+"""torch.fx graphs from Dynamo to Inductor: records, links between stages, and changes by each pass."""

@@ -1,11 +1,11 @@
-"""Memory accesses of an operator that runs by itself: the bytes before, by the rule of the bytes after.
+"""Memory accesses of an operator that runs by itself, the bytes before fusion, by the same rule as the bytes after.
 
-The rule, for operators here and for Inductor's loops in ``loop_accesses``: of each buffer, the elements that can be
-touched, each once, never more than the buffer has (``operand_reads`` has what an operator looks at). Which rows an
-index picks depends on data, so an indexed read counts as many elements as it gathers, an indexed write as many as it
-places; one that accumulates reads them as well. What the program's own operators read and write cannot be seen.
-A scatter that makes a new tensor copies the old one first, as eager PyTorch and Inductor do. Copies that functional
-graphs only have because they change nothing in place count as eager PyTorch runs them: in place.
+The rule, for operators here and for Inductor's loops in ``loop_accesses``: count the elements of each buffer that can
+be accessed, each once, and at most the buffer's size (``operand_reads`` has what each operator reads). The rows that an
+index selects depend on data, so an indexed read counts the elements that it gathers, an indexed write those that it
+places, and an accumulating write reads them too. Accesses of the program's own operators are unknown. A scatter into a
+new tensor first copies the old one, as in eager PyTorch and Inductor. Copies that exist only because functional graphs
+change nothing in place count as eager PyTorch runs them: in place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import fx_values, operand_reads, operator_kinds, windows
 from .operand_reads import elements, product
 
 Moved = tuple["int | None", "int | None"]
-"""Bytes read and bytes written; ``None`` where a size is not known."""
+"""Bytes read and bytes written; ``None`` if a size is unknown."""
 
 SCATTERS = {
     **dict.fromkeys("scatter scatter_add scatter_reduce put".split(), "index"),
@@ -30,20 +30,20 @@ SCATTERS = {
     "_unsafe_masked_index_put_accumulate": "values",
     "embedding_dense_backward": "grad_output",
 }
-"""Operators that write at indexed places, and the argument that has as many elements as they place (``indices``: the
-places are worked out)."""
+"""Operators that write at indices, and the argument with as many elements as they write (for ``indices`` the number is
+computed)."""
 
 ACCUMULATES = frozenset(
     "scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate "
     "embedding_dense_backward".split()
 )
-"""Scatters that always read what they write to."""
+"""Scatters that always read the elements that they write."""
 
 PART_WRITES = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
-"""Functional forms of a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
+"""Functional variants of a write to part of a tensor: ``self`` with that part replaced by ``src``."""
 
 _Tensors = dict[int, tuple[torch.Tensor, "int | None", int]]
-"""Tensors by their ``id``, each with its bytes and the buffer that it is in."""
+"""Tensors by ``id``, each with its bytes and its buffer."""
 
 
 class Accesses:
@@ -54,8 +54,8 @@ class Accesses:
         self._held: dict[torch.fx.Node, _Tensors] = {}
 
     def of(self, node: torch.fx.Node) -> Moved:
-        """Return the bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not
-        ATen's."""
+        """Return the bytes that ``node`` reads and writes by itself; unknown for indexing that is not by ATen
+        operators."""
         name = operator_kinds.base_name(node.target)
         if operator_kinds.is_own(node.target):
             return None, None
@@ -79,15 +79,15 @@ class Accesses:
         return self._plain(node)
 
     def moved(self, node: torch.fx.Node, in_place: bool, bias: bool = True) -> Moved:
-        """Return the bytes of an operator, if the caller knows whether it writes into its input, and whether it reads
-        its bias."""
+        """Return the bytes of an operator, given whether it writes into its input and whether it reads its bias."""
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _value)
         target = windows.overload(node.target, operator_kinds.base_name(node.target)) or node.target
         ignored = {} if bias else {"bias": None}
         return moved(target, args, {**kwargs, **ignored}, _value(node), in_place)
 
     def _plain(self, node: torch.fx.Node) -> Moved:
-        """Count each distinct input once, views of one buffer together no more than the buffer; each output once."""
+        """Return the bytes of each distinct input once, for views of one buffer at most the buffer's, and of each
+        output once."""
         reads: int | None = 0
         taken: _Tensors = {}
         for source in node._input_nodes:
@@ -101,15 +101,15 @@ class Accesses:
         return reads, total([size for _, size, _ in self._of(node).values()])
 
     def _of(self, node: torch.fx.Node) -> _Tensors:
-        """Return the tensors of a node; cached, since most have several readers."""
+        """Return the tensors of a node, cached since most nodes have several readers."""
         if node not in self._held:
             tensors = values.tensors(_value(node))
             self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in tensors}
         return self._held[node]
 
     def _written_already(self, node: torch.fx.Node) -> bool:
-        """Return True if the operator that made a value has a form in place that writes it to where it is copied: it
-        reads what is there, or no tensor at all, and nothing outside of the graph sees the value."""
+        """Return True if an in-place variant of the operator that computes a value could write it to the copy's
+        destination: it reads the destination, or no tensor at all, and the value is no output of the graph."""
         root = _root(node.args[1])
         if root is None or root.op != "call_function":
             return False
@@ -117,7 +117,7 @@ class Accesses:
         if name in SCATTERS or name in PART_WRITES:
             return _memory(root) is _memory(node.args[0])
         if operator_kinds.is_own(root.target):
-            return True  # a functional form of a write into its argument
+            return True  # a functional variant of a write into its argument
         if operator_kinds.kind_of(root.target) not in ("pointwise", "random", "mutation"):
             return False
         seen = any(user.op == "output" for alias in _aliases(root) for user in alias.users)
@@ -125,8 +125,8 @@ class Accesses:
         return not seen and (not operands or any(_is_place(operand, node) for operand in operands))
 
     def _in_place(self, node: torch.fx.Node) -> bool:
-        """Return True if eager PyTorch would not have to copy: the old value goes back to an input, or is never used
-        again."""
+        """Return True if eager PyTorch needs no copy: the result is written back to an input, or the old value is not
+        used again."""
         root = _root(node.args[0])
         if root is None or operator_kinds.base_name(node.target) == "embedding_dense_backward":
             return False
@@ -149,21 +149,21 @@ class Accesses:
 
 
 def in_part(target: Any) -> bool:
-    """Return True if an operator reads or writes an argument in part: by an index, or a place that it computes."""
+    """Return True if an operator reads or writes part of an argument, by an index or a computed position."""
     name = operator_kinds.base_name(target)
     return name.removesuffix("_") in SCATTERS or operand_reads.in_part(name, target)
 
 
 def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
-    """Return the bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
+    """Return the bytes that a call of an ATen operator, with real or fake tensors, reads and writes."""
     if operator_kinds.is_own(target):
         return None, None
     name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS else name.removesuffix("_")
     named = _named(target, args, kwargs)
     if name == "copy_" and _same_view(named["self"], named["src"]):
-        return 0, 0  # torch returns at once: ``x[0] += 1`` copies the row that it changed onto itself
-    results = _distinct(values.tensors(_wanted(name, named, out)))
+        return 0, 0  # torch skips it: ``x[0] += 1`` copies the changed row onto itself
+    results = _distinct(values.tensors(_computed_results(name, named, out)))
     limits = operand_reads.of_call(name, target, named, results)
     places = _places(bare, named) if bare in SCATTERS else None
     if places is not None:
@@ -185,16 +185,16 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     return total((_capped(given, taken), again)), total((kept, placed))
 
 
-def _wanted(name: str, named: dict[str, Any], out: Any) -> Any:
-    """Return the results that a call makes. For a batch norm, torch's shape function gives the gradient of the input
-    also where nobody asks for it."""
+def _computed_results(name: str, named: dict[str, Any], out: Any) -> Any:
+    """Return the results that a call computes. Torch's meta function of a batch norm's backward returns an input
+    gradient even if it is not requested."""
     if name not in ("native_batch_norm_backward", "batch_norm_backward") or named["output_mask"][0]:
         return out
     return out[1:]
 
 
 def copied(target: Any, args: Any, kwargs: Any) -> int:
-    """Return the bytes that a scatter into a new tensor moves to copy the old one; 0 for any other operator."""
+    """Return the bytes that a scatter into a new tensor moves to copy the old one; 0 for other operators."""
     name = operator_kinds.base_name(target)
     base = _named(target, args, kwargs).get("self") if name in SCATTERS else None
     whole = _bytes(base) if isinstance(base, torch.Tensor) and name != "_index_put_impl_" else 0
@@ -204,7 +204,7 @@ def copied(target: Any, args: Any, kwargs: Any) -> int:
 def _taken(
     named: dict[str, Any], limits: dict[str, int | None]
 ) -> tuple[list[torch.Tensor], dict[int, int | None]]:
-    """Return the tensors of a call, and the bytes read of each: by ``id``, since one may be several arguments."""
+    """Return the tensors of a call, and the bytes read of each by ``id``, since one may be several arguments."""
     given: list[torch.Tensor] = []
     taken: dict[int, int | None] = {}
     for argument, value in named.items():
@@ -220,7 +220,7 @@ def _taken(
 
 
 def _changed(target: Any, named: dict[str, Any], results: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the tensors that a call writes into and does not return: lists (``_foreach_mul_``), running statistics."""
+    """Return the tensors that a call writes but does not return: lists (``_foreach_mul_``), running statistics."""
     schema = getattr(target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
@@ -231,7 +231,7 @@ def _changed(target: Any, named: dict[str, Any], results: list[torch.Tensor]) ->
 
 
 def _places(name: str, named: dict[str, Any]) -> int | None:
-    """Return how many elements a scatter places: of those that a mask may select all, unless the values are as many."""
+    """Return the number of elements that a scatter writes; for a mask all, unless the number of values tells."""
     what = SCATTERS[name]
     if what != "indices":
         given = named.get(what)
@@ -270,30 +270,30 @@ def _named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     names = [a.name for a in schema.arguments] if schema is not None else []
     named = {**dict(zip(names, args)), **(kwargs or {})}
     if "input" in named and "self" in names:
-        named["self"] = named.pop("input")  # as the functions of torch call it
+        named["self"] = named.pop("input")  # the name in torch's functions
     return named
 
 
 def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | None:
-    """Return the sum of the bytes read of each tensor; views of one buffer together never more than the buffer."""
+    """Return the sum of the bytes read of each tensor, for views of one buffer at most the buffer's."""
     distinct = _distinct(tensors)
     if len(distinct) < 2:
         return total([taken[id(t)] for t in distinct])
     buffers: dict[int, list[torch.Tensor]] = {}
     for tensor in distinct:
         buffers.setdefault(_buffer(tensor), []).append(tensor)
-    found_bytes: int | None = 0
+    read_bytes: int | None = 0
     for group in buffers.values():
         part = total([taken[id(t)] for t in group])
         if part is not None and len(group) > 1:
-            room = fx_values.hint(group[0].untyped_storage().nbytes())
-            part = part if room is None else min(part, room)
-        found_bytes = total((found_bytes, part))
-    return found_bytes
+            capacity = fx_values.hint(group[0].untyped_storage().nbytes())
+            part = part if capacity is None else min(part, capacity)
+        read_bytes = total((read_bytes, part))
+    return read_bytes
 
 
 def _buffer(tensor: torch.Tensor) -> int:
-    """Return the memory of which a tensor is a view. A tensor without a storage is its own."""
+    """Return a number that identifies a tensor's buffer; for a tensor without storage, its ``id``."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
@@ -313,7 +313,7 @@ def _is_view(node: torch.fx.Node) -> bool:
 
 
 def _root(value: Any) -> torch.fx.Node | None:
-    """Return the node of which another is a view, itself if of none."""
+    """Return the base of a node that is a view, another node itself; None for other values."""
     if not isinstance(value, torch.fx.Node):
         return None
     while _is_view(value) and value.args and isinstance(value.args[0], torch.fx.Node):
@@ -322,7 +322,7 @@ def _root(value: Any) -> torch.fx.Node | None:
 
 
 def _memory(value: Any) -> torch.fx.Node | None:
-    """Return the node whose memory a tensor has if every write to a part of one is in place."""
+    """Return the node whose memory a tensor has, if every write to part of a tensor is in place."""
     root = _root(value)
     while root is not None and _name(root) in (*SCATTERS, *PART_WRITES) and root.args:
         inner = _root(root.args[0])
@@ -333,8 +333,8 @@ def _memory(value: Any) -> torch.fx.Node | None:
 
 
 def _operands(root: torch.fx.Node) -> list[torch.fx.Node]:
-    """Return the tensors that an operator reads to make a value. The nodes into which it was decomposed are one
-    operator; a copy, a fill and a random number count as reading none."""
+    """Return the tensors that an operator reads to compute a value. Nodes of one decomposition count as one operator;
+    copies, fills and random operators count as reading none."""
     first = root.meta.get("original_aten")
     if first is not None and operator_kinds.base_name(first).removesuffix("_") in ("copy", "fill", "zero"):
         return []
@@ -354,7 +354,7 @@ def _operands(root: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def _is_place(operand: torch.fx.Node, write: torch.fx.Node) -> bool:
-    """Return True if an operand is the tensor, or the part of one, that a copy or a write to a part replaces."""
+    """Return True if an operand is the tensor, or the part of one, that a write replaces."""
     target = write.args[0]
     if _memory(operand) is not _memory(target) or not isinstance(target, torch.fx.Node):
         return False
@@ -371,7 +371,7 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return True if both are the same elements in the same order, of the same type."""
+    """Return True if both are the same elements in the same order with the same dtype."""
     return (
         _buffer(one) == _buffer(other)
         and one.layout == other.layout == torch.strided
@@ -381,7 +381,7 @@ def _same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:
-    """A node and its views."""
+    """Return a node and all its views, direct or not."""
     aliases = {root: None}
     pending = [root]
     for alias in pending:
@@ -393,7 +393,7 @@ def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:
 
 
 def _goes_back(node: torch.fx.Node, home: torch.fx.Node) -> bool:
-    """Return True if a value, perhaps after further writes to parts of it, is finally copied into ``home``."""
+    """Return True if a value, possibly after further writes to parts of it, is finally copied into ``home``."""
     seen = {node}
     pending = [node]
     for value in pending:
@@ -417,7 +417,7 @@ def _bytes(tensor: torch.Tensor) -> int | None:
 
 
 def total(parts: Iterable[int | None]) -> int | None:
-    """Return the sum; None if a part is unknown."""
+    """Return the sum of ``parts``; None if one is unknown."""
     known_total = 0
     for part in parts:
         if part is None:

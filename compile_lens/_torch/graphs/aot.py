@@ -1,4 +1,4 @@
-"""AOTAutograd: the graph after pre-grad passes, the joint graph, and the graphs handed to Inductor."""
+"""Observers of AOTAutograd: the graph after pre-grad passes, the joint graph, and the graphs passed to Inductor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .provenance import Lineage, joint_origins, modules
 
 @hook("torch._inductor.compile_fx:_recursive_pre_grad_passes", claims.PRE_GRAD, claims.REWRITES)
 def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Record Inductor's passes over the Dynamo graph; those over each nested body are not recorded."""
+    """Record Inductor's pre-grad passes over the Dynamo graph, but not those over nested bodies."""
     chain = following.chain_of(draft)
     if chain.in_pre_grad:
         return real(gm, *args, **kwargs)
@@ -44,7 +44,7 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
 
 @hook("torch._inductor.compile_fx:partition_fn", claims.JOINT, claims.SAVED, claims.REWRITES)
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Record the joint graph, before Inductor's joint passes and the partitioner change it."""
+    """Record the joint graph before Inductor's joint passes and the partitioner change it."""
     chain = following.chain_of(draft)
     lineage, key = chain.traced
     origins = joint_origins(lineage, gm) if lineage else None
@@ -66,13 +66,13 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 
 @hook("torch._inductor.compile_fx:_recursive_joint_graph_passes", claims.REWRITES, claims.ORIGINS)
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Record the joint passes; without a backward there is no joint graph, and they run over what AOTAutograd
-    traced."""
+    """Record the joint passes; without a backward there is no joint graph, and they run over AOTAutograd's traced
+    graph."""
     chain = following.chain_of(draft)
     lineage, _ = chain.traced
     joint = chain.joint
     inside = passes.PASSES.of(draft) is not None or chain.current is not joint
-    if joint is not None and not inside:  # the whole joint graph, not a body in it
+    if joint is not None and not inside:  # the joint graph itself, not a nested body
         with passes.record(draft, "forward", gm, joint.origins) as left:
             return left(real(gm, *args, **kwargs))
     if joint is not None or chain.inference_trace is not None or lineage is None:
@@ -87,7 +87,7 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
 
 
 def _trace(draft: Draft, gm: torch.fx.GraphModule) -> None:
-    """Hand the graph before Inductor's passes to what sees the launches of its code."""
+    """Pass the graph before Inductor's passes to the launch probe, if there is one."""
     probe = draft.recorder.spec.launch_probe
     if probe is not None:
         with draft.recording("values of the graph"):
@@ -95,7 +95,7 @@ def _trace(draft: Draft, gm: torch.fx.GraphModule) -> None:
 
 
 def _inference_origins(untouched: InferenceTrace) -> fx.Origins:
-    """Return origins of what the joint passes left of the traced graph."""
+    """Return the origins of the traced graph's nodes after the joint passes."""
     known = untouched.origins
 
     def origins(node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
@@ -108,8 +108,7 @@ def _inference_origins(untouched: InferenceTrace) -> fx.Origins:
 
 
 def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
-    """Return names of the values that the forward returns beyond the function's own results: those that backward
-    needs."""
+    """Return the names of the values that the forward returns after the function's ``outputs``, for the backward."""
     output = next(n for n in reversed(forward.graph.nodes) if n.op == "output")
     kept = output.args[0][outputs:] if isinstance(output.args[0], (tuple, list)) else ()
     return tuple(dict.fromkeys(n.name for n in kept if isinstance(n, torch.fx.Node)))
@@ -117,11 +116,11 @@ def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
 
 @hook("torch._functorch._aot_autograd.graph_compile:_aot_stage2b_bw_compile")
 def lower_backward(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Have the compiled backward run also where autograd keeps its graph (``create_graph``, ``retain_graph``).
+    """Let the compiled backward run even if autograd keeps its graph (``create_graph``, ``retain_graph``).
 
-    Torch lowers a backward when it first runs. It then knows whether the graph is kept, and donates no buffers if it
-    is. A capture lowers it before, with donated buffers, and torch would refuse to run that code. With symbolic sizes
-    torch lowers it before, too, and refuses as well.
+    Torch lowers a backward on its first run, and donates no buffers if the graph is kept. A capture lowers it earlier,
+    with donated buffers, and torch would refuse to run that code. With symbolic sizes torch itself lowers it early, and
+    refuses too.
     """
     info, compiled = real(*args, **kwargs)
     spec = draft.recorder.spec
@@ -136,12 +135,12 @@ def lower_backward(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
     if compiler is None or graph is None or inputs is None:
         return info, compiled
 
-    def keeping() -> Callable[..., Any]:
+    def lower_to_keep() -> Callable[..., Any]:
         return _lowered_to_keep(info, compiler, graph, inputs)
 
     assert metadata is not None
-    metadata.bw_donated_idxs = []  # asked for nothing but whether to refuse, once the code is there
-    return info, _either_variant(compiled, keeping)
+    metadata.bw_donated_idxs = []  # from here on only read to decide on refusal
+    return info, _either_variant(compiled, lower_to_keep)
 
 
 def _lowered_to_keep(info: Any, compiler: Any, graph: Any, inputs: Any) -> Callable[..., Any]:
@@ -153,16 +152,15 @@ def _lowered_to_keep(info: Any, compiler: Any, graph: Any, inputs: Any) -> Calla
     return lowered
 
 
-def _either_variant(compiled: Any, keeping: Callable[[], Any]) -> Callable[..., Any]:
-    """Return the compiled backward with its two variants; the one for a kept graph is lowered when it is first
-    needed."""
+def _either_variant(compiled: Any, lower_to_keep: Callable[[], Any]) -> Callable[..., Any]:
+    """Return a backward that selects between two variants; the one for a kept graph is lowered on first use."""
     kept: list[Any] = []
 
     def run(args: list[Any]) -> Any:
         variant = compiled
         if torch._C._autograd._get_current_graph_task_keep_graph():
             if not kept:
-                kept.append(keeping())
+                kept.append(lower_to_keep())
             variant = kept[0]
         return variant(args) if getattr(variant, "_boxed_call", False) else variant(*args)
 
@@ -172,7 +170,7 @@ def _either_variant(compiled: Any, keeping: Callable[[], Any]) -> Callable[..., 
 
 
 def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
-    """Record the graph that AOTAutograd hands to Inductor for a phase, and follow it from here."""
+    """Record the graph that AOTAutograd passes to Inductor for a phase; return its new lineage."""
     draft.phase = phase
     draft.current_stage = phase
     chain = following.chain_of(draft)
@@ -189,7 +187,7 @@ def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
         else:
             graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
         if phase == "forward" and chain.saved is not None:
-            object.__setattr__(graph, "saved", chain.saved)  # a fresh record nobody else holds yet
+            object.__setattr__(graph, "saved", chain.saved)  # a new record, not shared yet
         draft.put(graph)
     rewrite_origins.clear_tags(gm)
     draft.lap(phase)

@@ -1,7 +1,7 @@
-"""Work of torch that nobody reads, left out while a capture compiles.
+"""Shortcuts that skip work of torch whose results are not used during a capture.
 
-Nothing else depends on it, and if somebody asks for it (by a setting, an environment variable, a trace) it is done as
-usual.
+Nothing else depends on that work, and it is done as usual if requested (by a setting, an environment variable, a
+trace).
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from ..ground.recorder import Draft
 
 _LAZY = hook_points.find("torch.fx._lazy_graph_module:_LazyGraphModule")
 LazyModule: type[torch.fx.GraphModule] = torch.fx.GraphModule if _LAZY is None else getattr(*_LAZY)
-"""Torch's graph module that generates its Python when it is called: most graphs never are."""
+"""Torch's graph module that generates its Python code on the first call, which most graphs never get."""
 
 _MODULE_CLASS = "torch.fx._lazy_graph_module:_get_graph_module_cls"
 
 
 @hook("torch.fx.graph_module:GraphModule.__new__")
 def new_module(draft: Draft, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make a lazy module for a graph. Some of torch's passes make one that generates and compiles its Python each time
-    that the graph changes; if nothing is built, nobody calls it."""
+    """Create a lazy graph module unless the compiled code runs. Some of torch's passes create one that regenerates its
+    Python code on each change, though without a build it is never called."""
     if cls is torch.fx.GraphModule and not _runs(draft):
         place = hook_points.find(_MODULE_CLASS)
-        cls = cls if place is None else getattr(*place)()  # as the program's own setting has it
+        cls = cls if place is None else getattr(*place)()  # by the program's own setting
     return real(cls, *args, **kwargs)
 
 
 @hook("torch.fx.graph_module:GraphModule.__deepcopy__")
 def copy_for_late_backward(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
-    """Skip AOTAutograd's copy of the backward, which it keeps for a backward that is compiled when it is called; if
-    nothing is built, none is."""
+    """Skip AOTAutograd's copy of the backward graph for a later compile, which never happens without a build."""
     if _runs(draft) or _calling_module() != "torch._functorch._aot_autograd.graph_compile":
         return real(gm, *args)
     return gm
@@ -51,7 +50,7 @@ def _runs(draft: Draft) -> bool:
 
 
 def _calling_module() -> str:
-    """Return the module of the function that calls the one that a hook stands for, through ``copy``."""
+    """Return the module name of the hooked function's caller, skipping frames of ``copy``."""
     frame = torch_frame()
     while frame is not None and frame.f_globals.get("__name__") == "copy":
         frame = frame.f_back
@@ -60,13 +59,13 @@ def _calling_module() -> str:
 
 @hook("torch._inductor.compile_fx:wrap_compiler_debug")
 def copy_for_minifier(draft: Draft, real: Any, compiler: Any, *args: Any, **kwargs: Any) -> Any:
-    """Skip the copy of a graph that is made before its compile, for the minifier, in case the compile fails."""
+    """Skip the copy of a graph for the minifier, which is only needed if the compile fails, unless it is enabled."""
     return compiler if torch._dynamo.config.repro_after is None else real(compiler, *args, **kwargs)
 
 
 @hook("torch._dynamo.repro.after_aot:save_graph_repro")
 def write_repro(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Skip the program that Inductor writes of a graph for torch's trace."""
+    """Skip the repro program that Inductor writes for torch's trace, unless the trace is in use."""
     inductors = _calling_module() == "torch._inductor.compile_fx"
     return None if inductors and not log_filters.is_traced() else real(*args, **kwargs)
 
@@ -75,8 +74,8 @@ DEBUG_FILTER = "torch._inductor.pattern_matcher:_should_debug_node"
 
 
 def debug_filter(real: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Cache the environment variable that the pattern matcher reads for each pattern at each node. It does not change
-    while a capture runs."""
+    """Cache, during a capture, the environment variable that the pattern matcher reads for each pattern at each
+    node."""
     debugs = bool(os.environ.get("TORCHINDUCTOR_PATTERN_MATCH_DEBUG"))
 
     def should_debug(node_name: str) -> bool:
@@ -85,5 +84,5 @@ def debug_filter(real: Callable[[str], bool]) -> Callable[[str], bool]:
     return should_debug
 
 
-if torch_version() > (2, 11):  # that one never asks
+if torch_version() > (2, 11):  # torch 2.11 does not read it
     factory_hook(DEBUG_FILTER)(debug_filter)

@@ -1,8 +1,8 @@
-"""Runs a graph that Dynamo captured for an absent device on the CPU, where the caller's tensors are.
+"""Runs, on the CPU, of a graph that Dynamo captured for an absent device.
 
-Its operators return the CPU's values, in the types that the device would return. An operator that the CPU lacks
-returns zeros of the right shape, a user kernel that Triton's interpreter cannot run writes nothing, and the record
-notes both. On ``meta`` nothing is computed.
+Operators return the CPU's values in the dtypes of the device. An operator that the CPU lacks returns zeros of the right
+shape, and a user kernel that Triton's interpreter cannot run writes nothing; the record notes both. On ``meta`` nothing
+is computed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._ex
 _ATTENTION = torch._C._nn.scaled_dot_product_attention
 
 _NAMES_DEVICES = r"\b(?i:cpu|cuda|gpu|mps)\b|_cpu\b|not implemented for '"
-"""Words of PyTorch's errors for an operator that has a limit on one kind of device and not on others."""
+"""Pattern of PyTorch's errors for a limit that an operator has on one device type only."""
 
 _HALVES = torch.float16, torch.bfloat16
 
 
 def runnable(gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQueries) -> Callable[..., Any]:
-    """Return a function that runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on
-    meta."""
+    """Return a function that runs ``gm``, our copy of a graph captured for ``device``, on the CPU or on meta."""
     graph = graph_on_cpu(gm, device)
 
     def run(*args: Any) -> Any:
@@ -51,8 +50,7 @@ def runnable(gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQuer
 
 
 def run_lowered(lowering: Any, device: torch.device) -> Callable[[list[Any]], Any]:
-    """Return a function that runs the graph of one of Inductor's lowerings for ``device`` with eager PyTorch on the
-    CPU."""
+    """Return a function that runs the graph of an Inductor lowering for ``device`` with eager PyTorch on the CPU."""
     graph = getattr(lowering, "orig_gm", None) or lowering.module
     copied = torch.fx.GraphModule(graph, copying.deepcopy(graph.graph))
 
@@ -64,7 +62,7 @@ def run_lowered(lowering: Any, device: torch.device) -> Callable[[list[Any]], An
 
 
 def graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
-    """Return a copy in which every ``device`` is the CPU, in nested graphs too."""
+    """Return a copy of a graph and its nested graphs in which every ``device`` is the CPU."""
     graph = torch.fx.Graph()
     nodes: dict[torch.fx.Node, torch.fx.Node] = {}
     bodies: dict[str, torch.fx.GraphModule] = {}
@@ -77,7 +75,7 @@ def graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.Gra
         if node.op not in ("call_function", "call_method"):
             continue
         if node.target is _AUTOCAST[0]:
-            # Regions of the device cast here as the CPU does; those of the CPU cast nothing of the device's.
+            # Regions for the device cast on the CPU here; regions for the CPU would not cast the device's tensors.
             kind, dtype, enabled, *more = copy.args
             copy.args = ("cpu", dtype, enabled and kind == device.type, *more)
             continue
@@ -116,38 +114,38 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         try:
             with attention.all_backends() if node.target is _ATTENTION else contextlib.nullcontext():
                 result = (
-                    self._in_full(node)
+                    self._in_single_precision(node)
                     if self._casting and self._is_cast_up(node)
                     else super().run_node(node)
                 )
         except Exception as error:
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
             if not (higher or self._casting or _is_of_the_cpu(error)):
-                raise  # the program's own
-            self._say(node, error)
+                raise  # the program's own error
+            self._record_failure(node, error)
             return self._zeros(node)
         return _as_on_device(node, result, [self.env.get(one) for one in node.all_input_nodes])
 
     def _is_cast_up(self, node: torch.fx.Node) -> bool:
-        """Return True if the device's autocast converts the node's inputs to single precision."""
+        """Return True if the device's autocast casts the node's inputs to single precision."""
         example = _example(node)
         if not isinstance(example, torch.Tensor) or example.dtype != torch.float32:
             return False
-        given = [self.env.get(one) for one in node.all_input_nodes]
-        return any(isinstance(v, torch.Tensor) and v.dtype in _HALVES for v in given)
+        inputs = [self.env.get(one) for one in node.all_input_nodes]
+        return any(isinstance(v, torch.Tensor) and v.dtype in _HALVES for v in inputs)
 
-    def _in_full(self, node: torch.fx.Node) -> Any:
+    def _in_single_precision(self, node: torch.fx.Node) -> Any:
         args, kwargs = torch.utils._pytree.tree_map(_to_single, self.fetch_args_kwargs_from_env(node))
         with torch.autocast("cpu", enabled=False):
             return getattr(self, node.op)(node.target, args, kwargs)
 
-    def _say(self, node: torch.fx.Node, error: Exception) -> None:
+    def _record_failure(self, node: torch.fx.Node, error: Exception) -> None:
         lines = str(error).strip().splitlines()
         why = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         kernel = _kernel(node)
         name = kernel or fx_values.target_text(node.target)
         trace = [*reversed(source_places.frames(node.meta.get("stack_trace")))]
-        # In a frame of a library's (Triton's, that launches) Dynamo knows no line of the program's.
+        # In a library's frame (Triton's launch code) Dynamo has no line of the program.
         own = (f for f in trace if not is_internal(f.file))
         frame = next(own, None) or running_line() or next(iter(trace), None)
         if kernel:
@@ -155,7 +153,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         self._queries.put("not run" if kernel else "zeros", name, why[:200], frame)
 
     def _zeros(self, node: torch.fx.Node) -> Any:
-        """Return the result of the node's fake implementation for these inputs, filled with zeros."""
+        """Return zeros in the shapes of the node's fake result for its inputs."""
         args, kwargs = self.fetch_args_kwargs_from_env(node)
         mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
 
@@ -174,7 +172,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
 
 
 def _kernel(node: torch.fx.Node) -> str:
-    """Return the name of the user's Triton kernel if the node launches one and nothing else."""
+    """Return the name of the user's Triton kernel that the node launches, ``""`` for other nodes."""
     index = node.kwargs.get("kernel_idx")
     if not isinstance(index, int) or not fx_values.target_text(node.target).startswith(
         "triton_kernel_wrapper"
@@ -186,7 +184,7 @@ def _kernel(node: torch.fx.Node) -> str:
 
 
 def _is_of_the_cpu(error: Exception) -> bool:
-    """Return True if an error is about the CPU, on which the operator runs here, and not about the target."""
+    """Return True if an error is about running the operator on the CPU, which the target would not raise."""
     lines = str(error).strip().splitlines()
     names = isinstance(error, RuntimeError) and lines and re.search(_NAMES_DEVICES, lines[0])
     return isinstance(error, NotImplementedError) or bool(names)
@@ -200,14 +198,14 @@ def _example(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value")
 
 
-def _as_on_device(node: torch.fx.Node, result: Any, given: list[Any]) -> Any:
-    """Return the result in the type that the device gives it, and in memory of its own if it would be moved."""
+def _as_on_device(node: torch.fx.Node, result: Any, inputs: list[Any]) -> Any:
+    """Return the result in the device's dtype and memory order, as a copy if it would move between devices."""
     example = _example(node)
     if not isinstance(result, torch.Tensor) or not isinstance(example, torch.Tensor):
         return result
     if result.dtype != example.dtype:
         result = result.to(example.dtype)
-    result = _laid_out(result, example, given)
+    result = _laid_out(result, example, inputs)
     for one in node.all_input_nodes[:1]:
         before = _example(one)
         moved = isinstance(before, torch.Tensor) and before.device.type != example.device.type
@@ -216,20 +214,20 @@ def _as_on_device(node: torch.fx.Node, result: Any, given: list[Any]) -> Any:
     return result
 
 
-def _laid_out(result: torch.Tensor, example: torch.Tensor, given: list[Any]) -> torch.Tensor:
-    """Return the result with its dimensions in the device's memory order, unless it is a view."""
+def _laid_out(result: torch.Tensor, example: torch.Tensor, inputs: list[Any]) -> torch.Tensor:
+    """Return the result with its dimensions in the device's memory order, unchanged if it is a view."""
     order = _order(example, result)
     if not order or order == _order(result, result):
         return result
     place = address(result)
-    if any(isinstance(v, torch.Tensor) and address(v) == place for v in given):
+    if any(isinstance(v, torch.Tensor) and address(v) == place for v in inputs):
         return result
     back = sorted(range(result.dim()), key=order.__getitem__)
     return result.permute(order).contiguous().permute(back)
 
 
 def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
-    """Return dimensions by their strides, those of one element last; empty if there are no known strides."""
+    """Return the dimensions in order of decreasing strides, those of size 1 last; empty if strides are unknown."""
     if tensor.layout != torch.strided or of.layout != torch.strided:
         return []
     steps = [s if isinstance(s, int) else s.node.hint for s in tensor.stride()]
@@ -239,10 +237,10 @@ def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
 
 
 def _on_meta(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
-    """Return the results as tensors on meta: their shapes and types on the device."""
+    """Return the results on meta, with the shapes and dtypes that they have on the device."""
     mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [_faked(mode, a) for a in args]
-    known = {id(fake): given for fake, given in zip(fakes, args)}
+    known = {id(fake): arg for fake, arg in zip(fakes, args)}
     with mode, marked(FAKING):
         result = torch.fx.Interpreter(gm).run(*fakes)
     return torch.utils._pytree.tree_map(

@@ -1,4 +1,4 @@
-"""Decompositions of operators while a graph is traced, which a compile can leave out one by one."""
+"""A limit on the decompositions of operators while a graph is traced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ground.transformations import LIMIT, described
 
 @slot_hook("torch.fx.experimental.proxy_tensor:maybe_handle_decomp", LIMIT, claims.TRANSFORMATIONS)
 def decompose(limit: Limit, real: Any, mode: Any, operator: Any, *args: Any) -> Any:
-    """Leave an operator as it is, where decompositions are limited."""
+    """Decompose an operator unless that is past the limit on decompositions."""
     if operator in _table(mode):
         trace = torch.fx.traceback.get_current_meta().get("stack_trace")
         name = str(operator)
@@ -27,7 +27,7 @@ def decompose(limit: Limit, real: Any, mode: Any, operator: Any, *args: Any) -> 
 
 
 def _table(mode: Any) -> Any:
-    """Return the decompositions in force: before torch 2.13 they belong to the module."""
+    """Return the decompositions in force, which before torch 2.13 are a variable of the module."""
     from torch.fx.experimental import proxy_tensor
 
     table = getattr(mode, "decomposition_table", None)

@@ -1,4 +1,4 @@
-"""Eager PyTorch in double precision, also where the program itself asks for less."""
+"""Eager PyTorch in double precision, even where the program requests less."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _WIDE = {False: torch.float64, True: torch.complex128}
 
 
 class NotInDoubleError(RuntimeError):
-    """The reason why a program has no run in double precision."""
+    """Raised if a program cannot run in double precision, with the reason."""
 
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """For the duration, this thread runs eager PyTorch in double precision.
+    """Run eager PyTorch in double precision on this thread for the duration.
 
-    Raises NotInDoubleError for an operator that cannot be followed, and where the program sets the size of a storage:
-    it says so in bytes of its own types, and larger numbers would be written past the end.
+    Raises NotInDoubleError for an operator that cannot be converted, and if the program sets the size of a storage,
+    since that size in bytes of its own dtypes would be too small.
     """
     mine, resize = threading.get_ident(), torch.UntypedStorage.resize_
 
@@ -45,18 +45,18 @@ def double_precision() -> Iterator[None]:
 
 
 class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """For the duration, operators take and return float64 where the program asks for a narrower float, and complex128
-    for a narrower complex: a cast to bfloat16 keeps its values.
+    """A mode in which operators take and return float64 instead of narrower floats, and complex128 instead of narrower
+    complex dtypes, so that a cast to bfloat16 keeps its values.
 
-    Raises NotInDoubleError for an operator of the program's own, which may cast inside, and for a view as another
-    type, which depends on the bits.
+    Raises NotInDoubleError for the program's own operators, which may cast inside, and for views as another dtype,
+    which depend on the bits.
     """
 
     supports_higher_order_operators = True
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        """Return True: torch's own functions that compile inside (``flex_attention``) do so under this mode too."""
+        """Return True, so that torch's own functions that compile (``flex_attention``) do so under this mode too."""
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -72,7 +72,7 @@ class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]  # torch is not 
         writes = func._schema.is_mutable
         args, kwargs = _pytree.tree_map(lambda v: _dtype(v) if writes else _wide(v), (args, kwargs))
         if func is torch.ops.prims.convert_element_type.default and args[0].dtype == args[1]:
-            return args[0]  # of a graph, in which nothing writes to it
+            return args[0]  # only in graphs, which do not write to it in place
         result = func(*args, **kwargs)
         return result if writes else _pytree.tree_map(_wide, result)
 

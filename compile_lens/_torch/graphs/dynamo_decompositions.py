@@ -1,8 +1,8 @@
-"""Calls of the program that Dynamo writes in other operators while it traces, found again in its graph.
+"""Recognition of calls of the program that Dynamo decomposes while it traces.
 
-Eager PyTorch runs ``x.addcmul_(a, b, value=2)`` as one operator; Dynamo's graph has three for it. Each form below was
-read in torch's ``TensorVariable``, ``TorchInGraphFunctionVariable`` and polyfills, and is torch's own: the operators of
-one call have one stack trace, whose text names the call.
+Eager PyTorch runs ``x.addcmul_(a, b, value=2)`` as one operator; Dynamo's graph has three. The patterns below follow
+torch's ``TensorVariable``, ``TorchInGraphFunctionVariable`` and polyfills. The operators of one call share a stack
+trace, whose text names the call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NODE = torch.fx.Node
 
 @dataclass(frozen=True)
 class Call:
-    """A call as the program wrote it, with nodes for values; ``parts`` are the nodes that Dynamo made of it."""
+    """A call as the program wrote it, with nodes as values; ``parts`` are its other nodes in Dynamo's graph."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -39,7 +39,7 @@ def calls(graph: torch.fx.Graph) -> dict[torch.fx.Node, Call | None]:
     """Return each call by the node that ends it, and None for the nodes before it.
 
     Raises:
-        UnknownOperators: the graph has such a form, and does not say of which call it is.
+        UnknownOperators: the graph has such a pattern, but the call is ambiguous.
     """
     call_at: dict[torch.fx.Node, Call | None] = {}
     for node in graph.nodes:
@@ -53,8 +53,8 @@ def calls(graph: torch.fx.Graph) -> dict[torch.fx.Node, Call | None]:
 
 
 def other_path(graph: torch.fx.Graph) -> str:
-    """Return a sentence on a graph that is not what runs where it is not compiled, of torch's optimizers or with calls
-    of NumPy; ``""`` for other graphs."""
+    """Return a note if the code runs other operators when it is not compiled, as torch's optimizers and NumPy calls do;
+    else ``""``."""
     arrays = dict.fromkeys(name for node in graph.nodes if (name := _numpy_name(node)))
     if arrays:
         names = [*arrays]
@@ -62,7 +62,7 @@ def other_path(graph: torch.fx.Graph) -> str:
         return (
             f"of the captured graph; not compiled, NumPy runs {shown}, and PyTorch dispatches nothing for it"
         )
-    for trace in dict.fromkeys(map(_trace, graph.nodes)):  # many operators are of one line
+    for trace in dict.fromkeys(map(_trace, graph.nodes)):  # many operators have the same line
         if "optim" in trace:
             for frame in frames(trace):
                 if _has_other_path(frame.file, frame.function):
@@ -71,7 +71,7 @@ def other_path(graph: torch.fx.Graph) -> str:
 
 
 def _numpy_name(node: torch.fx.Node) -> str:
-    """Return the name of the function of NumPy that Dynamo writes as one of torch; ``""`` for another node."""
+    """Return the NumPy function that a node replaces; ``""`` for other nodes."""
     kind = type(node.target)
     if kind.__module__ != "torch._dynamo.utils" or not kind.__name__.startswith("numpy_"):
         return ""
@@ -79,8 +79,8 @@ def _numpy_name(node: torch.fx.Node) -> str:
 
 
 _PATHS = ("_get_value(", "if capturable:")
-"""Text of functions that run other operators under the compiler: ``_get_value`` leaves in tensors there what it makes
-numbers of elsewhere, and Dynamo sets ``capturable``."""
+"""Text of functions that run other operators under the compiler: there ``_get_value`` returns tensors instead of
+numbers, and Dynamo sets ``capturable``."""
 
 
 @functools.cache
@@ -90,18 +90,20 @@ def _has_other_path(file: str, function: str) -> bool:
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.optim.") and getattr(module, "__file__", None) == file:
             inner = getattr(module, function, None)
-            if not isinstance(inner, types.FunctionType):  # a method such as step calls those that compute
+            if not isinstance(
+                inner, types.FunctionType
+            ):  # a method such as step calls the computing functions
                 return False
             try:
                 text = inspect.getsource(inspect.unwrap(inner))
             except OSError:
-                return True  # not seen to have one path alone
+                return True  # it may have several paths
             return any(path in text for path in _PATHS)
     return False
 
 
 def _ternary(node: torch.fx.Node) -> Call | None:
-    """``x.addcmul_(a, b, value=v)`` and ``x.addcdiv_``: a product or quotient, ``prims.fma``, ``copy_``."""
+    """Return ``x.addcmul_(a, b, value=v)`` or ``x.addcdiv_``: a product or quotient, ``prims.fma``, ``copy_``."""
     if node.op != "call_method" or node.target != "copy_" or not _is_fma(source := node.args[1]):
         return None
     product, value, base = source.args
@@ -117,7 +119,7 @@ def _ternary(node: torch.fx.Node) -> Call | None:
 
 
 def _addcdiv(node: torch.fx.Node) -> Call | None:
-    """``torch.addcdiv(x, a, b, value=v)``: a quotient, a product, a sum."""
+    """Return ``torch.addcdiv(x, a, b, value=v)``: a quotient, a product, a sum."""
     if node.target is not torch.add or not _of_call(node, "addcdiv("):
         return None
     base, product = node.args
@@ -132,7 +134,7 @@ def _addcdiv(node: torch.fx.Node) -> Call | None:
 
 
 def _scaled_add(node: torch.fx.Node) -> Call | None:
-    """``x.add_(a, alpha=v)``, of torch 2.11: a product, ``add_``."""
+    """Return ``x.add_(a, alpha=v)`` in torch 2.11: a product, ``add_``."""
     if node.op != "call_method" or node.target != "add_" or not _of_call(node, "alpha="):
         return None
     product = node.args[1]
@@ -145,7 +147,7 @@ def _scaled_add(node: torch.fx.Node) -> Call | None:
 
 
 def _foreach_lerp(node: torch.fx.Node) -> Call | None:
-    """``torch._foreach_lerp_(x, ends, weight)``: differences, weights, ``torch._foreach_addcmul_``."""
+    """Return ``torch._foreach_lerp_(x, ends, weight)``: differences, weights, ``torch._foreach_addcmul_``."""
     if node.target is not torch._foreach_addcmul_ or not _of_call(node, "_foreach_lerp_("):
         return None
     differences = node.args[2]
@@ -162,11 +164,11 @@ def _foreach_lerp(node: torch.fx.Node) -> Call | None:
             "PyTorch runs for it, its graph does not say"
         )
     ends, starts = difference.args
-    return Call(torch._foreach_lerp_, (starts, ends, 0.5), {}, parts)  # the weight changes no count
+    return Call(torch._foreach_lerp_, (starts, ends, 0.5), {}, parts)  # the weight does not affect counts
 
 
 def _between(first: torch.fx.Node, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """Yield the nodes of a call before the last one."""
+    """Yield the nodes of a call from ``first``, without ``last``."""
     node = first
     while node is not last:
         if _same(node, last):
@@ -191,6 +193,6 @@ def _same(node: torch.fx.Node, other: torch.fx.Node) -> bool:
 
 
 def _of_call(node: torch.fx.Node, words: str) -> bool:
-    """Return True if the innermost line of a node has these words."""
+    """Return True if the innermost line of a node contains ``words``."""
     lines = [frame.text for frame in frames(_trace(node))]
     return bool(lines) and words in lines[-1]

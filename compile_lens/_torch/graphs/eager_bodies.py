@@ -1,8 +1,7 @@
-"""Runs the bodies of a program's own ``autograd.Function``, of ``checkpoint`` and of ``nested_compile_region`` as eager
-PyTorch would.
+"""Runs of the bodies of ``autograd.Function``, ``checkpoint`` and ``nested_compile_region`` as in eager PyTorch.
 
-Dynamo hands each to the compiler as a higher-order operator with its bodies; its implementation there (no early stop
-of a checkpoint, no count of what is saved) is for tracing, so neither is called here.
+Dynamo passes each to the compiler as a higher-order operator with its bodies. The operators' own implementations are
+for tracing (a checkpoint does not stop early, saved values are not counted), so they are not called here.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from torch.autograd.function import FunctionCtx
 from ... import versions
 
 Run = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
-"""Runs a body with these inputs."""
+"""A function that runs a body with inputs."""
 
 FUNCTION, CHECKPOINT, REGION = "autograd_function_apply", "tag_activation_checkpoint", "invoke_subgraph"
 
 
 class UnknownOperators(Exception):
-    """The operators that eager PyTorch dispatches are not known; ``reason`` says why (torch adds to the message on the
-    way)."""
+    """Raised if the operators that eager PyTorch dispatches are unknown. ``reason`` is the text without torch's
+    additions to the message."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,7 +33,7 @@ class UnknownOperators(Exception):
 
 
 def data_dependent(gm: torch.fx.GraphModule) -> str:
-    """Return the first operator, in the graph or its bodies, whose operators only a run can tell; ``""`` if there is
+    """Return the name of the first node, in the graph or its bodies, whose eager operators depend on data; ``""`` if
     none."""
     for module in gm.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
@@ -48,7 +47,7 @@ def data_dependent(gm: torch.fx.GraphModule) -> str:
 class Bodies:
     """Calls of the operators.
 
-    ``gives_zeros``: a missing gradient is passed to a backward as zeros, as by default; None if not known.
+    With ``gives_zeros`` a missing gradient is passed to a backward as zeros, the default; None if unknown.
     """
 
     run: Run
@@ -56,7 +55,7 @@ class Bodies:
     gives_zeros: bool | None
 
     def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call the operator."""
+        """Run a call of one of the operators."""
         if target.name() == CHECKPOINT:
             return self._checkpoint(*args, **kwargs)
         if (
@@ -70,7 +69,7 @@ class Bodies:
 
         needed = any(isinstance(x, torch.Tensor) and x.requires_grad for x in args)
         if not (self.backward and needed and torch.is_grad_enabled()):
-            return self.run(body, args)  # nothing is computed again
+            return self.run(body, args)  # nothing is recomputed
         if "_checkpoint_context_fn" in body.meta:
             raise UnknownOperators(
                 "what a selective checkpoint computes again is decided by code of the program, which is not run for it"
@@ -80,7 +79,7 @@ class Bodies:
                 "a checkpoint with use_reentrant=True runs a backward of its own inside of the backward: which tensors "
                 "that reaches is not in the graph"
             )
-        options |= {"debug": False, "preserve_rng_state": False}  # fake tensors draw no numbers
+        options |= {"debug": False, "preserve_rng_state": False}  # fake tensors draw no random numbers
         return checkpoint(lambda *given: self.run(body, given), *args, use_reentrant=False, **options)
 
     def _function(
@@ -109,12 +108,12 @@ class Bodies:
                 outputs = output if isinstance(output, (tuple, list)) else (output,)
                 ctx.mark_dirty(*(outputs[i] for i in dirty_idx))
                 ctx.mark_non_differentiable(*(outputs[i] for i in non_differentiable_idx))
-                # Hooks of a checkpoint around it see these, and not what is kept beside them.
+                # An outer checkpoint's hooks see these, but not other values on ``ctx``.
                 ctx.save_for_backward(*(kept[i] for i in saved_for_backward_idx))
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
-                if gives_zeros and added:  # as autograd does, for results that the program has
+                if gives_zeros and added:  # as autograd does, for the program's own results
                     grads = tuple(
                         torch.zeros(result.shape, dtype=result.dtype, device=result.device)
                         if grad is None and at < len(grads) - added
@@ -135,7 +134,7 @@ class Bodies:
 
 
 def _added_results(backward: torch.fx.GraphModule) -> int:
-    """Return how many results Dynamo before torch 2.13 added at the end of the program's, for saved values."""
+    """Return the number of results that Dynamo before torch 2.13 appends to the program's for saved values."""
     if versions.torch_version() >= (2, 13):
         return 0
     names = [str(node.target) for node in backward.graph.find_nodes(op="placeholder")]
@@ -143,8 +142,8 @@ def _added_results(backward: torch.fx.GraphModule) -> int:
 
 
 def gives_zeros() -> bool | None:
-    """Return True if no ``autograd.Function`` in the compile in progress calls ``set_materialize_grads``; None if not
-    known."""
+    """Return True if no ``autograd.Function`` in the compile in progress calls ``set_materialize_grads``; None if
+    unknown."""
     context = torch._guards.TracingContext.try_get()
     traced = getattr(context, "traced_code", None)
     if traced is None:

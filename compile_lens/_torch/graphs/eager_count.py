@@ -1,6 +1,6 @@
-"""Counts the operators that eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
+"""Count of the operators that eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
 
-Fake tensors have shapes but no data, so nothing happens twice: no side effect, no random number, no memory.
+Fake tensors have shapes but no data, so no side effect is repeated, no random number drawn, no memory allocated.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ _DEVICE = torch.ops.prim.device.default
 
 
 class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed here
-    """A fake tensor mode that counts the operators dispatched to it: one mode, so that each is dispatched once.
-    Operators that it dispatches itself (decompositions, kernels for shapes) are not eager PyTorch's."""
+    """A fake tensor mode that counts the operators dispatched to it, in one mode so that each is dispatched once.
+    Operators that it dispatches itself (decompositions, meta kernels) are not eager PyTorch's."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.phases: dict[str, _Operators] = {}
-        self.phase: _Operators | None = None  # nothing is counted without
+        self.phase: _Operators | None = None  # None: do not count
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # A backend runs, and Dynamo looks at no frame: torch need not switch it off at every call.
+        # The backend is running, so Dynamo evaluates no frame, and torch need not disable it at every call.
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE and isinstance(args[0], FakeTensor):
-            return args[0].fake_device  # three calls of four ask for this, and it is no work
+            return args[0].fake_device  # three of four calls, and no work
         kind = operator_kinds.kind_of(func)
-        run = _rule(func) if kind == "custom" else FakeTensorMode.dispatch
+        run = _dispatch_function(func) if kind == "custom" else FakeTensorMode.dispatch
         phase, self.phase = self.phase, None
         try:
             out = _with_types(func, args, run(self, func, types, args, kwargs or {}))
@@ -70,14 +70,14 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
 
     @contextlib.contextmanager
     def counting(self, phase: str) -> Iterator[None]:
-        """Count the operators dispatched meanwhile in a phase."""
+        """Count the operators dispatched in this block for a phase."""
         self.phase = self.phases[phase] = _Operators()
         with self:
             yield
         self.phase = None
 
     def ops(self, phase: str, named: str = "") -> list[EagerOp]:
-        """Return the operators of a phase, under that name or another."""
+        """Return the operators of a phase, recorded under its name or ``named``."""
         return self.phases[phase].ops(named or phase) if phase in self.phases else []
 
 
@@ -85,10 +85,10 @@ NORMALISATIONS = frozenset("native_layer_norm native_group_norm native_batch_nor
 
 
 def _with_types(func: Any, args: Any, out: Any) -> Any:
-    """Return the results of a normalisation in the types that a CPU's kernels give them, if its parameters are wider
-    than its input: mean and deviation are as wide as the parameters, and gradients as what they are of.
+    """Return a normalisation's results in the dtypes of the CPU's kernels, if its parameters are wider than its input:
+    mean and deviation have the parameters' dtype, gradients that of their tensors.
 
-    Torch's rules for fake tensors say otherwise, so that eager PyTorch would move other bytes and convert a gradient.
+    Torch's fake results have other dtypes, with which the bytes would be wrong and a gradient converted.
     """
     name = operator_kinds.base_name(func)
     if name == "native_group_norm_backward" and args[1].device.type == "cpu":
@@ -103,22 +103,22 @@ def _with_types(func: Any, args: Any, out: Any) -> Any:
 
 
 def _converts(func: Any, args: Any, out: Any) -> bool:
-    """Return True for a ``to`` that a subclass of tensors calls, and that makes a new one: its schema is a view's."""
+    """Return True for a subclass's ``to`` that creates a new tensor, although its schema is a view's."""
     if operator_kinds.base_name(func) != "to" or not isinstance(out, torch.Tensor):
         return False
     return out is not args[0] and out.untyped_storage()._cdata != args[0].untyped_storage()._cdata
 
 
 def _only_shapes(out: Any) -> bool:
-    """Return True if all results are on the meta device, where nothing is computed: a tangent of zeros is multiplied
-    there for its shape alone."""
+    """Return True if all results are on the meta device, where nothing is computed, as for products with zero
+    tangents."""
     results = values.tensors(out)
     return bool(results) and all(one.device.type == "meta" for one in results)
 
 
-def _rule(func: Any) -> Callable[..., Any]:
-    """Return how fake tensors run a library's own operator: by the rule registered for their mode (torch looks for one
-    of the very class of a mode), else as any other."""
+def _dispatch_function(func: Any) -> Callable[..., Any]:
+    """Return the function that runs a library's operator on fake tensors: the rule registered for FakeTensorMode (torch
+    only looks it up for the exact class), else the usual dispatch."""
     from torch._library.simple_registry import find_torch_dispatch_rule
 
     rule: Callable[..., Any] | None = find_torch_dispatch_rule(func, FakeTensorMode)
@@ -137,7 +137,7 @@ class _Operators:
         """Count a call."""
         name = str(func)
         self.counts[name] += 1
-        if out is NotImplemented:  # a subclass takes it, and moves what the operators move that it calls
+        if out is NotImplemented:  # a tensor subclass handles it by calling other operators
             self.nbytes.setdefault(name, 0)
             return
         in_place = operator_kinds.base_name(func).endswith("_")
@@ -146,7 +146,7 @@ class _Operators:
         self.copied[name] += accesses.copied(func, args, kwargs)
 
     def ops(self, phase: str) -> list[EagerOp]:
-        """Return them as they are recorded."""
+        """Return the operators as records."""
         return [
             EagerOp(phase, name, count, self.nbytes[name], self.copied[name])
             for name, count in self.counts.items()
@@ -157,11 +157,11 @@ class _Operators:
 def count(
     gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool, device: torch.device | None = None
 ) -> tuple[tuple[EagerOp, ...] | None, str]:
-    """Return the eager operators of a graph, forward and backward, with what to know of them (``""``: nothing), or None
-    and why they could not be counted.
+    """Return the eager operators of a graph, forward and backward, with a note (or ``""``); None and the reason if they
+    could not be counted.
 
-    Inputs are treated as tensors of ``device``, if one is given: autocast casts those of its own device alone. Runs
-    under a fake mode of its own, with static sizes, so that the compile in progress is not affected.
+    Inputs are treated as tensors on ``device``, if given, since autocast only casts tensors on its own device. The
+    graph runs under a separate fake mode with static sizes, so that the compile in progress is not affected.
     """
     undecided = eager_bodies.data_dependent(gm)
     if undecided:
@@ -171,7 +171,7 @@ def count(
     gives_zeros = eager_bodies.gives_zeros()
     runner: _Faked | None = None
     try:
-        # The compile in progress has modes and a tracing context of its own; the count must not see them.
+        # The count must not use the modes and tracing context of the compile in progress.
         with (
             _disable_current_modes(),
             torch._guards.tracing(None),
@@ -181,14 +181,14 @@ def count(
             Undo() as undo,
             undo,
         ):
-            undo.add(_leave_modes)  # those that an interrupt kept from being left
+            undo.add(_leave_modes)  # modes that an interrupt left active
             fake = _Counting()
             runner = _Faked(gm, fake, device is not None, backward, gives_zeros)
             inputs = _with_sizes(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
             return _run(runner, fake, inputs, backward), dynamo_decompositions.other_path(gm.graph)
     except eager_bodies.UnknownOperators as unknown:
         return None, unknown.reason
-    except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
+    except Exception as error:  # any operator may fail on fake tensors; the reason is recorded
         why = f"{type(error).__name__}: {_first_line(error)}"
         absent = next((reason for text, reason in _ABSENT.items() if text in str(error)), "")
         if absent and runner is not None:
@@ -197,16 +197,16 @@ def count(
 
 
 _ABSENT = {
-    # An assertion of torch's own, that speaks of a bug.
+    # One of torch's assertions, which reports a bug.
     "DispatchStub: missing kernel for": "which this build of PyTorch has not",
     "CUDA driver version is insufficient": "whose driver is not here",
     "no CUDA-capable device": "which is not here",
 }
-"""Why a library of an absent device cannot be called, by torch's words."""
+"""Reason why an absent device's library cannot be called, by the text of torch's error."""
 
 
 def _with_sizes(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
-    """Fill in the sizes that a program keeps from the compiler (``mark_unbacked``), from its tensors."""
+    """Return the inputs with sizes that the program hides from the compiler (``mark_unbacked``), from its tensors."""
     if None not in given:
         return given
     seen: dict[str, int] = {}
@@ -245,8 +245,8 @@ def _run(runner: _Faked, fake: _Counting, inputs: list[Any], backward: bool) -> 
 
 
 class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
-    """Runs a graph with fake tensors for the tensors that it holds, so that none is changed in place. If
-    ``elsewhere``, they are on the device where Dynamo saw them."""
+    """An interpreter that uses fake tensors for the graph's own tensors, so that none is changed in place. With
+    ``elsewhere``, they are on the device that Dynamo recorded."""
 
     def __init__(
         self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool, backward: bool, gives_zeros: bool | None
@@ -276,7 +276,7 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
         return value
 
     def _call(self, call: dynamo_decompositions.Call | None) -> Any:
-        """Run a call as the program wrote it, in the place of the last of its parts."""
+        """Run a call as the program wrote it, instead of its last node."""
         if call is None:
             return None
         args, kwargs = torch.fx.map_arg((call.args, call.kwargs), lambda node: self.env[node])
@@ -290,8 +290,7 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is getattr(torch.autograd.grad_mode, "_enter_inference_mode", None):
-            # There an operator that is made of others reaches a mode before it is taken apart. Without gradients the
-            # same kernels run.
+            # In inference mode, composite operators reach a mode undecomposed. Without gradients the same kernels run.
             return torch.set_grad_enabled(not args[0])
         if isinstance(target, torch._ops.HigherOrderOperator):
             return self._bodies.call(target, args, kwargs)
@@ -312,41 +311,41 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
 
 def _one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
-    """Run ``one_hot`` as its C++ does where a tensor has numbers: for one that has none, it compares instead."""
+    """Run ``one_hot`` as its C++ does for tensors with data; for tensors without, it would compare instead."""
     if num_classes == -1 or tensor.numel() == 0:
         return torch.nn.functional.one_hot(tensor, num_classes)
     if tensor.device.type not in ("cuda", "xpu", "mps"):
-        torch.aminmax(tensor)  # checked there before the scatter, elsewhere in it
+        torch.aminmax(tensor)  # there, bounds are checked before the scatter
     zeros = torch.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
     return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 class _RebasedViews:
-    """The views of a graph, each with the version that its memory had.
+    """The views of a graph, each with the version of its memory.
 
-    If that memory is written later, autograd derives the view again from the tensor of which it is one: by one
-    ``as_strided``, whose derivative makes zeros and copies into them. Of a tensor with a Python dispatch, such as a
-    fake one, autograd calls the functions that made the view instead. So here the view itself is made by
-    ``as_strided`` where eager PyTorch would.
+    If the memory is written later, autograd regenerates the view from its base by one ``as_strided``, whose derivative
+    fills zeros and copies. For a tensor with Python dispatch, such as a fake tensor, autograd replays the view
+    functions instead. So here the view is regenerated by ``as_strided`` where eager PyTorch would do so.
     """
 
     def __init__(self) -> None:
-        self._views: dict[int, tuple[torch.Tensor, int, torch.Tensor]] = {}  # itself, version, as it is now
+        # By id: the view, its version, the regenerated view.
+        self._views: dict[int, tuple[torch.Tensor, int, torch.Tensor]] = {}
 
     def add(self, value: Any) -> None:
-        """Keep the views that a node returned."""
+        """Record the views that a node returned."""
         for tensor in values.tensors(value):
             if tensor._is_view() and tensor._base is not None and tensor._base.dtype == tensor.dtype:
-                # What a write in place returns is known already, and was written since.
+                # The result of an in-place write is already recorded, with an older version.
                 self._views.setdefault(id(tensor), (tensor, tensor._version, tensor))
 
     def current(self, value: Any) -> Any:
-        """Return the arguments of a node with each view as it is after the writes so far."""
+        """Return a node's arguments with each view regenerated after the writes so far."""
         return tree_map_only(torch.Tensor, self._rebased, value) if self._views else value
 
     def _rebased(self, tensor: torch.Tensor) -> torch.Tensor:
         view, version, current = self._views.get(id(tensor), (tensor, tensor._version, tensor))
-        if view._version == version or not view._base.requires_grad:  # of a view, it is that of its base
+        if view._version == version or not view._base.requires_grad:  # a view shares its base's version
             return current
         current = view._base.as_strided(view.size(), view.stride(), view.storage_offset())
         self._views[id(current)] = self._views[id(tensor)] = current, current._version, current
@@ -380,14 +379,14 @@ def _first_line(error: Exception) -> str:
 
 
 def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
-    """Return the nodes that are a row of an unpacked tensor (``q, k, v = t``, ``for row in t``), each with the first
-    one of the same unpacking; rows that nothing reads are not in the graph.
+    """Return the nodes that are rows of an unpacked tensor (``q, k, v = t``, ``for row in t``), each with the first row
+    of the same unpacking; unused rows are not in the graph.
 
-    Dynamo records one index after the other. Eager PyTorch calls one ``unbind``, whose derivative is one ``stack``;
-    each index has a derivative of its own. The source shows that it was one: only where it can be nothing else.
+    Dynamo records an index per row, each with its own derivative. Eager PyTorch calls one ``unbind``, whose derivative
+    is one ``stack``. The unpacking is recognised in the source, only where it is unambiguous.
     """
     if sys.version_info < (3, 11):
-        return {}  # its traces do not tell one expression of a line from another
+        return {}  # its traces do not distinguish expressions of a line
     rows: dict[torch.fx.Node, torch.fx.Node] = {}
     last: dict[tuple[torch.fx.Node, Frame], torch.fx.Node] = {}
     for node in graph.nodes:
@@ -405,7 +404,7 @@ def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
 
 
 def _unpacks(frame: Frame) -> bool:
-    """Return True if what Python executes at a place unpacks something: an index has a place of its own."""
+    """Return True if the code at a frame's place is an unpacking rather than an index."""
     return _is_unpacking(frame.text.strip() if frame.column is None else frame.call, frame.column is None)
 
 
@@ -418,8 +417,8 @@ def _is_unpacking(text: str, whole_line: bool) -> bool:
         return False
     value = statement.value if isinstance(statement, ast.Expr) else statement
     if isinstance(value, (ast.Tuple, ast.List)) and not whole_line:
-        return True  # targets, or a list into which it is unpacked
-    parts = ast.walk(statement) if whole_line else ()  # of older torch also those of an index in the line
+        return True  # unpacking targets
+    parts = ast.walk(statement) if whole_line else ()  # without columns, any index on the line counts
     if any(isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) for part in parts):
         return False
     if isinstance(value, ast.Assign):
@@ -430,7 +429,7 @@ def _is_unpacking(text: str, whole_line: bool) -> bool:
 
 
 class Rows:
-    """The rows of the tensors that a graph unpacks, each tensor unbound once."""
+    """The rows of a graph's unpacked tensors, each tensor unbound once."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self._known = unpacked_rows(graph)
@@ -440,7 +439,7 @@ class Rows:
         return node in self._known
 
     def of(self, node: torch.fx.Node, source: Any) -> torch.Tensor | None:
-        """Return the row that a node takes of a tensor; None if it is no row of an unpacked one."""
+        """Return the row that a node selects from an unpacked tensor; None if it does not."""
         first, index = self._known.get(node), node.args[1]
         if first is None or not isinstance(source, torch.Tensor) or source.dim() == 0:
             return None

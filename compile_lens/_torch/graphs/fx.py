@@ -1,4 +1,4 @@
-"""torch.fx graphs as record graphs, copied at once: torch changes a graph after handing it over."""
+"""Conversion of torch.fx graphs to records, done at once, since torch changes a graph later."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .fx_values import ran, ref, target_text, tensors, value
 from .graph_text import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
-"""For a node: the names of its origins in the stage before, and why there are none if there are none."""
+"""A function that returns the names of a node's origins in the stage before, and the reason if there are none."""
 
 NO_LINE = "compile_lens_no_line"
-"""Key in ``node.meta`` of a node that has no line, whatever torch's trace says; its copies keep it."""
+"""Key in ``node.meta`` of a node without a line, whatever its stack trace; copies of the node keep it."""
 
 Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
-"""For a node: the bytes that it reads and writes by itself."""
+"""A function that returns the bytes that a node reads and writes by itself."""
 
 
 def convert(
@@ -40,7 +40,7 @@ def convert(
 
     Args:
         origins: the origins of each node; None for the first stage.
-        text: its text form; made here if not given.
+        text: the graph's text; generated if not given.
     """
     moved = accesses.Accesses().of
     subgraphs = []
@@ -70,7 +70,7 @@ def convert(
 
 
 class _Inside:
-    """Origins of the nodes of a body: a node without any has those of the operator that owns the body."""
+    """Origins of the nodes of a body; a node without any has those of the operator that owns the body."""
 
     def __init__(self, origins: Origins, owner: torch.fx.Node) -> None:
         self._origins = origins
@@ -83,7 +83,7 @@ class _Inside:
         return names, "" if names else f"inside the body {self._owner.name} of a higher-order operator"
 
     def derivative(self, node: torch.fx.Node) -> bool:
-        """Return True if autograd made the operator that owns the body."""
+        """Return True if autograd created the operator that owns the body."""
         derivative = getattr(self._origins, "derivative", None)
         return derivative is not None and bool(derivative(self._owner))
 
@@ -99,7 +99,7 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     kind = _kind(node)
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
-    names, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
+    names, reason = origins(node) if origins is not None else ((), "" if stack else _no_line_reason(node))
     if NO_LINE in node.meta:
         stack = ()
     derivative = getattr(origins, "derivative", None)
@@ -130,7 +130,7 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     )
 
 
-def _why_no_line(node: torch.fx.Node) -> str:
+def _no_line_reason(node: torch.fx.Node) -> str:
     if node.op in ("placeholder", "output"):
         return ""
     return "no line of the program: the captured callable is torch's own, and Dynamo hides its frames"
@@ -165,7 +165,7 @@ def _module(node: torch.fx.Node) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def module_path(path: str) -> str:
-    """``L['self']._modules['layers']._modules['0']`` and its like as ``layers.0``."""
+    """Return ``layers.0`` for ``L['self']._modules['layers']._modules['0']`` and the like."""
     path = re.sub(r"^L\[['\"]?\w+['\"]?\]", "", path)
     path = re.sub(r"\._modules\[['\"]([^'\"]*)['\"]\]", r".\1", path)
     path = re.sub(r"\[['\"]([^'\"]*)['\"]\]", r".\1", path)
@@ -177,7 +177,7 @@ def module_path(path: str) -> str:
 
 
 def frame_of(summary: Any) -> Frame:
-    """A ``traceback.FrameSummary`` as a Frame."""
+    """Return a ``traceback.FrameSummary`` as a Frame."""
     file, line = str(summary.filename), int(summary.lineno or 0)
     last = getattr(summary, "end_lineno", None) or line
     frame = Frame(
@@ -193,16 +193,16 @@ def frame_of(summary: Any) -> Frame:
 
 
 def aliases_inputs(gm: torch.fx.GraphModule) -> bool:
-    """Return True if a Dynamo graph returns tensors that need a gradient, each in the memory of an input."""
+    """Return True if a Dynamo graph returns tensors that need a gradient and all share the memory of inputs."""
     output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
     inputs = {_storage(n.meta.get("example_value")) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
     outputs = (n.meta.get("example_value") for n in output.all_input_nodes)
-    learning = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
-    return bool(learning) and all(_storage(x) in inputs for x in learning)
+    differentiable = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
+    return bool(differentiable) and all(_storage(x) in inputs for x in differentiable)
 
 
 def _storage(value: Any) -> int | None:
-    """Return the memory of a tensor; None if it has none of its own (a wrapper, a sparse tensor)."""
+    """Return a number that identifies a tensor's storage; None if it has none (a wrapper, a sparse tensor)."""
     try:
         return int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else None
     except (RuntimeError, NotImplementedError):

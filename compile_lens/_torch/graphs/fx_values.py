@@ -19,7 +19,7 @@ _MAX_TEXT = 400
 
 
 ref = functools.lru_cache(maxsize=8192)(Ref)
-"""A reference to a node: most nodes are read in several places, and in several stages."""
+"""Return a reference to a node, cached since most nodes are read in several places and stages."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -31,14 +31,14 @@ def target_text(target: Any) -> str:
         return str(target)
     try:
         name = torch.fx.node._get_qualified_name(target)
-    except RuntimeError:  # a callable without a module of its own
+    except RuntimeError:  # a callable without a module
         name = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__name__)}"
     name = name.replace("_operator.", "operator.")
     return re.sub(r"^torch\._C\._nn\.", "torch.nn.functional.", name)
 
 
 def value(arg: Any) -> Value:
-    """An argument of a node as plain data."""
+    """Return an argument of a node as plain data."""
     kind = type(arg)
     if kind is torch.fx.Node:
         return ref(arg.name)
@@ -70,7 +70,7 @@ def _clip(text: str) -> str:
 
 
 def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
-    """Return the tensors of a node, from the fake value that the compiler keeps for it."""
+    """Return the tensors of a node, from its fake value."""
     collected: list[Tensor] = []
     _collect(made(node), collected)
     dtype = quantized_dtype(node)
@@ -86,10 +86,9 @@ def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
 
 
 def made(node: torch.fx.Node) -> Any:
-    """Return the fake value that the compiler keeps for a node.
+    """Return the fake value of a node.
 
-    It keeps none for some constants, and one without true strides for a weight that oneDNN packed: those are returned
-    themselves."""
+    Constants without one, and weights packed by oneDNN, whose fake strides are wrong, are returned themselves."""
     meta = node.meta
     if node.op == "get_attr":
         constant = getattr(node.graph.owning_module, str(node.target), None)
@@ -100,26 +99,26 @@ def made(node: torch.fx.Node) -> Any:
 
 
 def output(graph: torch.fx.Graph) -> torch.fx.Node | None:
-    """The node that returns the results of a graph."""
+    """Return the node that returns a graph's results, or None."""
     return next((node for node in reversed(graph.nodes) if node.op == "output"), None)
 
 
 def results(graph: torch.fx.Graph) -> list[Any]:
-    """Return the results of a graph, in order."""
+    """Return the results of a graph in order."""
     end = output(graph)
     value = end.args[0] if end is not None and end.args else ()
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 MADE = "compile_lens_made"
-"""Key in ``node.meta`` of a node's value, if the compiler keeps none yet."""
+"""Key in ``node.meta`` of a node's value, if the compiler has not set one yet."""
 
 _RUNS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1, "graphsafe_run_with_rng_state": 0}
 """Higher-order operators that run one operator, the argument at this position, and handle the random generator."""
 
 
 def ran(node: torch.fx.Node) -> Any:
-    """Return the operator that such a node runs; None for all others."""
+    """Return the operator that such a node runs; None for other nodes."""
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return None
     place = _RUNS.get(target_text(node.target))
@@ -135,7 +134,7 @@ def _collect(val: Any, collected: list[Tensor]) -> None:
 
 
 def tensor(val: torch.Tensor) -> Tensor:
-    """Return a tensor's facts. Reads sizes without installing guards on symbols."""
+    """Return a tensor's record, reading sizes without installing guards on symbols."""
     strided = val.layout == torch.strided and not isinstance(val, torch.nn.parameter.UninitializedTensorMixin)
     shape = tuple(val.shape)
     stride = val.stride() if strided else None
@@ -166,11 +165,11 @@ _PLAIN = frozenset((int,))
 
 
 _fixed = functools.lru_cache(maxsize=4096)(_tensor)
-"""Cached: most tensors of a graph are like others, and each appears in every stage."""
+"""``_tensor``, cached since most tensors of a graph are alike, and each is in every stage."""
 
 
 def size(number: Any) -> int | str:
-    """A size as an int, or as the text of its symbol."""
+    """Return a size as an int, or as the text of its symbolic expression."""
     if isinstance(number, torch.SymInt):
         known = number.node.maybe_as_int()
         return int(known) if known is not None else str(number.node.expr)
@@ -178,7 +177,7 @@ def size(number: Any) -> int | str:
 
 
 def hint(number: Any) -> int | None:
-    """Return the size seen for a symbol, without installing a guard; None if it has none."""
+    """Return the example value of a size without installing a guard; None if it has none."""
     if not isinstance(number, torch.SymInt):
         return int(number)
     known = number.node.maybe_as_int()
@@ -191,7 +190,7 @@ def hint(number: Any) -> int | None:
 
 
 def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
-    """Return the bytes of the distinct elements of a tensor; None if a size is not known."""
+    """Return the bytes of the distinct elements of a tensor; None if a size is unknown."""
     count = 1
     dimensions: list[tuple[int, int]] | None = []
     for length, step in zip(shape, stride if stride is not None else shape):
@@ -203,7 +202,7 @@ def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) ->
             continue
         far = step if type(step) is int else hint(step)
         if known > 0 and far == 0:
-            continue  # an expanded dimension is stored once
+            continue  # the elements of an expanded dimension are stored once
         count *= known
         if far is None:
             dimensions = None
@@ -215,11 +214,11 @@ def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) ->
     return count * itemsize
 
 
-_MOST_PLACES = 1 << 24
+_MAX_OFFSETS = 1 << 24
 
 
 def _distinct(dimensions: list[tuple[int, int]], total: int) -> int:
-    """Return the number of different places of elements, by strides and lengths, small strides first: windows
+    """Return the number of distinct element offsets, given strides and lengths in order of strides; windows may
     overlap."""
     reach = 0
     for step, length in dimensions:
@@ -230,7 +229,7 @@ def _distinct(dimensions: list[tuple[int, int]], total: int) -> int:
         return total
     unit = math.gcd(*(step for step, _ in dimensions))
     reach = sum(step // unit * (length - 1) for step, length in dimensions)
-    if reach > _MOST_PLACES:
+    if reach > _MAX_OFFSETS:
         return min(total, reach + 1)
     places = 1
     for step, length in dimensions:

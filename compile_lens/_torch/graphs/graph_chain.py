@@ -1,4 +1,4 @@
-"""The graphs of one compile on their way to Inductor, and the one whose rewrites are recorded now."""
+"""The graphs of one compile from Dynamo to Inductor, and the one whose rewrites are being recorded."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .provenance import Lineage
 
 @dataclasses.dataclass
 class InferenceTrace:
-    """The graph that AOTAutograd traced without a joint graph, before the passes that run over joint graphs.
+    """AOTAutograd's traced graph where there is no joint graph, before the passes that run over joint graphs.
 
-    ``origins`` are those of its nodes and of its bodies', by name, each with the reason if there are none.
+    ``origins`` are those of the nodes in it and its bodies, by name, each with the reason if there are none.
     """
 
     lineage: Lineage
@@ -21,17 +21,17 @@ class InferenceTrace:
 
 @dataclasses.dataclass
 class GraphChain:
-    """Written by ``aot`` as the graphs appear, from Dynamo's on.
+    """The graphs of one compile, set by ``aot`` as they appear.
 
     Attributes:
-        captured: Dynamo's graph; None for a backward that is compiled long after the rest.
-        in_pre_grad: its pre-grad passes run.
-        prepared: their result, once they are done: the graph that AOTAutograd traces.
-        joint: the joint graph, if there is one.
-        inference_trace: its counterpart, if there is none.
-        current: the graph whose rewrites are recorded at the moment.
-        saved: names of the values saved for the backward; None while not known.
-        results: how many values returned by the forward are the function's own, as torch reports.
+        captured: Dynamo's graph; None for a backward that is compiled later.
+        in_pre_grad: True while pre-grad passes run over it.
+        prepared: the result of these passes, which AOTAutograd traces.
+        joint: the joint graph, or None.
+        inference_trace: the traced graph, if there is no joint graph.
+        current: the graph whose rewrites are being recorded.
+        saved: names of the values saved for the backward; None while unknown.
+        results: number of the forward's outputs that are the function's own, as torch reports.
     """
 
     captured: Lineage | None = None
@@ -45,7 +45,7 @@ class GraphChain:
 
     @property
     def traced(self) -> tuple[Lineage | None, str]:
-        """The graph that AOTAutograd traces, and its stage."""
+        """The graph that AOTAutograd traces, and its stage key."""
         return (self.captured, "dynamo") if self.prepared is None else (self.prepared, "pre_grad")
 
 
@@ -53,11 +53,11 @@ CHAIN: Slot[GraphChain] = Slot()
 
 
 def chain_of(draft: Draft) -> GraphChain:
-    """Return the chain of this compile."""
+    """Return the chain of this compile, creating it if needed."""
     return CHAIN.of(draft) or CHAIN.put(draft, GraphChain())
 
 
 def joint_of(draft: Draft) -> Lineage | None:
-    """The joint graph of this compile, if there is one."""
+    """Return the joint graph of this compile, or None."""
     chain = CHAIN.of(draft)
     return chain.joint if chain is not None else None

@@ -1,4 +1,5 @@
-"""The FX text of graphs, generated once: torch writes it too, for its trace, and so do several stages of one graph."""
+"""The FX text of graphs, cached, since torch also generates it for its trace, and several stages have the same
+graph."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ TEXT_OPTIONS = {
     "include_device": True,
     "fast_sympy_print": True,
 }
-"""Options of ``print_readable``: shapes, strides and devices; symbolic sizes as sympy writes them."""
+"""Options of ``print_readable``: with shapes, strides and devices, and sympy's text for symbolic sizes."""
 
 _TEXT = "compile_lens_text"
-"""Attribute of a graph: its state at its last text, and that text."""
+"""Attribute of a graph with its last text and the state from which that was generated."""
 
 _NUMBERED = "mutation_region_id"
-"""Key under which torch's pattern matcher numbers all nodes that it looks at; no text shows it."""
+"""Key under which torch's pattern matcher numbers nodes, which does not affect the text."""
 
 _PLACE = re.compile(r"(# File: (?P<file>.+?):(?P<line>\d+) in .*?), code: .*")
 
@@ -38,18 +39,18 @@ State = list[Any]
 
 
 def readable(gm: torch.fx.GraphModule) -> str:
-    """The FX text of a graph, with shapes, strides and devices."""
+    """Return the FX text of a graph with shapes, strides and devices."""
     return _PLACE.sub(_compiled_text, str(gm.print_readable(**TEXT_OPTIONS)))
 
 
 def _compiled_text(place: re.Match[str]) -> str:
-    """Return the comment that names a line, without its text if that is not what was compiled."""
+    """Return the comment for a line, without the line's text if the file differs from the compiled code."""
     return place[1] if source_text.is_foreign(place["file"], int(place["line"])) else place[0]
 
 
 @hook("torch.fx.graph_module:GraphModule.print_readable")
 def cached_text(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
-    """Return the text of a graph, written for the record, or by torch for its trace in the same form."""
+    """Return the text of a graph, from the cache if the options are ours and the graph is unchanged."""
     now = _state(gm) if not args and options == TEXT_OPTIONS else []
     if not now:
         return real(gm, *args, **options)
@@ -61,7 +62,7 @@ def cached_text(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) ->
 
 @factory_hook("torch.fx.graph:_parse_stack_trace")
 def cached_stack_line(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache the program's line for a stack trace, which many nodes have, in one text after another."""
+    """Cache the program's line of a stack trace, which many nodes share."""
     known = functools.lru_cache(maxsize=4096)(real)
 
     def parse(stack_trace: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,8 +74,8 @@ def cached_stack_line(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state(gm: torch.fx.GraphModule) -> State:
-    """Return everything from which a text is made; empty for a graph with bodies, whose text includes theirs, and if
-    torch is to show all that it keeps of a node."""
+    """Return all data that determine a graph's text; empty for a graph with bodies, whose texts it includes, and if
+    torch is set to print all metadata."""
     if next(gm.named_children(), None) is not None or "FX_GRAPH_SHOW_META" in os.environ:
         return []
     state: State = [type(gm), gm.graph._codegen]
@@ -85,12 +86,12 @@ def _state(gm: torch.fx.GraphModule) -> State:
 
 
 def _same(one: State, other: State) -> bool:
-    # The very objects: torch replaces what it changes in a node, and to compare tensors would compute.
+    # By identity: torch replaces the objects that it changes, and comparing tensors would compute.
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _log_graphs(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Log the joint graph, or its halves, for torch's log and trace, if somebody listens."""
+    """Log the joint graph or its halves only if torch's log or trace is in use."""
     return real(*_quiet(args), **kwargs)
 
 
@@ -99,8 +100,8 @@ for _name in ("_log_joint_graph", "_log_fw_bw_graphs"):
 
 
 def _quiet(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments of a function that logs, with torch's own switch off if nobody listens: it would write the
-    graphs all the same."""
+    """Return a log function's arguments, with logging off if neither log nor trace is in use, since torch would
+    generate the texts anyway."""
     from torch._functorch._aot_autograd import graph_compile
 
     logs = [getattr(graph_compile, name, None) for name in ("aot_joint_log", "aot_graphs_log")]

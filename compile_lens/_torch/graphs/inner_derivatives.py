@@ -1,8 +1,8 @@
-"""Derivatives that the program takes itself (``torch.func.grad``, ``torch.autograd.grad``): the op that each is of.
+"""Forward operators of derivatives that the program itself takes (``torch.func.grad``, ``torch.autograd.grad``).
 
-All that autograd computes then bears the mark of the one call that asked for it. While the call is traced, a hook on
-each backward node of autograd notes which nodes of the graph it makes, under the number that autograd gave its forward
-operator. The hooks of torch and of the program are not changed.
+Torch attributes all nodes of such a derivative to the one call that requested it. While the call is traced, a hook on
+each of autograd's backward nodes records the graph nodes that it creates, under the forward operator's sequence number.
+Hooks of torch and of the program are unchanged.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..ground.hooks import hook
 from ..ground.recorder import Draft
 
 FORWARD = "compile_lens_derivative_of"
-"""Key in ``node.meta`` under which a node of a derivative keeps what tracing noted for its forward operator, a trail
-for each of several levels: that operator itself may be gone, since nothing reads its result."""
+"""Key in ``node.meta`` of a derivative's node with the ``from_node`` trail of its forward operator, one per level of
+derivatives; the operator itself may be removed as unused."""
 
 
 @hook("torch.autograd:_engine_run_backward", claims.ORIGINS)
 def note_derivatives(draft: Draft, real: Any, outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-    """Run autograd's engine; if an operator of the program calls it and is traced, note for each node which backward
-    node made it. AOTAutograd's own call for the joint graph is of no operator."""
+    """Run autograd's engine; if an operator of the program that is being traced calls it, record the backward node of
+    each new graph node. AOTAutograd's own call for the joint graph belongs to no operator."""
     graph = traced_graph()
     if graph is None or not traceback.get_current_meta().get("from_node"):
         return real(outputs, *args, **kwargs)
@@ -45,12 +45,12 @@ def note_derivatives(draft: Draft, real: Any, outputs: Sequence[Any], *args: Any
 
 
 def traced_graph() -> torch.fx.Graph | None:
-    """Return the graph that is being traced; None while nothing is."""
+    """Return the graph being traced, or None."""
     return getattr(getattr(get_proxy_mode(), "tracer", None), "graph", None)
 
 
 def _backward_nodes(start: Iterable[Any]) -> list[Any]:
-    """Return the backward nodes of autograd from some on, each once."""
+    """Return autograd's backward nodes reachable from ``start``, each once."""
     seen: dict[Any, None] = dict.fromkeys(function for function in start if function is not None)
     pending = list(seen)
     while pending:
@@ -62,10 +62,10 @@ def _backward_nodes(start: Iterable[Any]) -> list[Any]:
 
 
 def _trails(graph: torch.fx.Graph, numbers: list[int]) -> dict[int, tuple[Any, ...]]:
-    """Return what tracing noted for the operators with these numbers of autograd's.
+    """Return the ``from_node`` trails of the operators with these sequence numbers of autograd.
 
-    Under several levels of derivatives an operator has a number at each, and its node the last of them: it is the first
-    node whose number is not below the operator's, and below the next one's.
+    With several levels of derivatives an operator has a number at each, and its node has the last: the node is the
+    first whose number is at least the operator's and below the next operator's.
     """
     first: dict[int, torch.fx.Node] = {}
     for node in graph.nodes:
@@ -79,7 +79,7 @@ def _trails(graph: torch.fx.Graph, numbers: list[int]) -> dict[int, tuple[Any, .
 
 
 def _notes(graph: torch.fx.Graph, trails: tuple[Any, ...]) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return the hooks before and after a backward node, which mark the nodes made meanwhile."""
+    """Return the hooks before and after a backward node, which mark the graph nodes created in between."""
     last: list[torch.fx.Node] = []
 
     def begin(*_: Any) -> None:

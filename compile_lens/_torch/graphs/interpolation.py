@@ -1,7 +1,7 @@
-"""Elements of an image that an interpolation reads: the neighbours of each point that it computes.
+"""Number of image elements that an interpolation reads: the neighbours of each computed point.
 
-The points lie apart as ``align_corners`` or a given scale says; at the border of the image neighbours coincide. An
-element counts once, however many points it is next to.
+The distance of points follows from ``align_corners`` or a given scale; neighbours coincide at the border of the image.
+An element counts once, however many points it is next to.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from . import fx_values
 
 
 class Points(NamedTuple):
-    """The points along one dimension: ``total`` of them over ``size`` elements, ``step`` apart. The first one is
-    ``start`` of a step after the first element, less ``start``."""
+    """The points along one dimension: ``total`` points over ``size`` elements, ``step`` elements apart. Point *i* is at
+    ``step * (i + start) - start``."""
 
     size: int
     total: int
@@ -28,7 +28,7 @@ class Points(NamedTuple):
 
 
 Neighbours = Callable[[float], "tuple[int, int]"]
-"""The first and the last element that a point at a place reads, if the image has no border."""
+"""A function that returns the first and last element read by a point at a position, ignoring borders."""
 
 
 def _nearest(at: float) -> tuple[int, int]:
@@ -49,16 +49,16 @@ def _cubic(at: float) -> tuple[int, int]:
 
 
 def _single(number: float) -> float:
-    """Return a number in single precision, in which torch computes the places of all types but float64."""
+    """Return a number rounded to single precision, in which torch computes positions for all dtypes but float64."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 @functools.lru_cache(maxsize=1024)
 def _along(neighbours: Neighbours, points: Points, double: bool) -> int:
-    """Return how many elements of a dimension are next to a point."""
+    """Return the number of elements of a dimension that are neighbours of a point."""
     size, total, step, start = points
     if size == total and neighbours is _linear:
-        return size  # torch copies, whatever the scale
+        return size  # torch copies, regardless of the scale
     rounded = float if double else _single
     step = rounded(step)
 
@@ -82,7 +82,7 @@ def _step(size: int, total: int, corners: bool, scale: float | None) -> float:
 
 
 def elements(kind: str, named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of an image an interpolation reads; None if a size is not known."""
+    """Return the number of elements of an image that an interpolation reads; None if a size is unknown."""
     image = named["input"] if "input" in named else named["self"]
     corners = bool(named.get("align_corners"))
     start = 0.0 if corners or kind == "nearest" else 0.5
@@ -97,12 +97,12 @@ def elements(kind: str, named: dict[str, Any], results: Sequence[torch.Tensor]) 
 
 
 def _scales(named: dict[str, Any], dims: int) -> list[Any]:
-    """Return the scale that is given for each dimension, None where none is."""
-    given = named.get("scale_factors")
-    if given is None:
-        given = [named.get(f"scales_{name}") for name in "dhw"[-dims:]]
-        given = [named["scales"]] if "scales" in named else given
-    return list(given)
+    """Return the given scale of each dimension, or None."""
+    scales = named.get("scale_factors")
+    if scales is None:
+        scales = [named.get(f"scales_{name}") for name in "dhw"[-dims:]]
+        scales = [named["scales"]] if "scales" in named else scales
+    return list(scales)
 
 
 NEIGHBOURS: dict[str, Neighbours] = {
@@ -111,4 +111,4 @@ NEIGHBOURS: dict[str, Neighbours] = {
     "linear": _linear,
     "cubic": _cubic,
 }
-"""By kind of interpolation, what a point reads."""
+"""The elements read by a point, by kind of interpolation."""

@@ -1,7 +1,7 @@
-"""Changes of a torch.fx graph since the last look: nodes removed, new, or with other arguments.
+"""Changes of a torch.fx graph since the last comparison: removed, new and changed nodes.
 
-The graph is compared with a copy of what each node called, so no pass needs to report anything. A change that only
-follows from another (a node that now reads the replacement of its old input) is not counted again.
+The graph is compared with a copy of each node's call, so passes need not report changes. A change that only follows
+from another (a node that reads the replacement of its old input) is not counted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch.fx
 from . import fx_values
 
 MAX_LINES = 40
-"""Most lines of a text; the rest is counted in one more line."""
+"""Limit on the lines of a text; one more line has the number of the rest."""
 
 
 class NodeState(NamedTuple):
-    """A node at the last look: torch takes its arguments away when it erases it."""
+    """A node's state at the last comparison; torch clears a node's arguments when it erases the node."""
 
     name: str
     op: str
@@ -30,7 +30,7 @@ class NodeState(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Nodes that changed together: lines before, lines after, each with the name of its node."""
+    """Nodes that changed together, with the lines before and after, each with its node's name."""
 
     nodes: tuple[torch.fx.Node, ...]
     before: tuple[tuple[str, str], ...]
@@ -38,13 +38,13 @@ class Group(NamedTuple):
 
 
 class Changes:
-    """The changes of some nodes.
+    """Changes of nodes.
 
     Attributes:
-        gone: nodes that were erased, or that nobody reads any more since others read a stand-in; as they were.
+        gone: old states of nodes that were erased, or replaced for all readers.
         made: new nodes.
-        old: nodes that call something else or have other arguments; as they were.
-        stand_ins: for a node that is gone, the one that is read in its place.
+        old: old states of nodes with another target or other arguments.
+        stand_ins: replacements of nodes that are gone.
     """
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Changes:
         return bool(self.gone or self.made or self.old)
 
     def groups(self) -> Iterator[Group]:
-        """Yield the changes that are connected by arguments, each group on its own."""
-        # Another operator for the same arguments, as for every view of the graph, is one change.
+        """Yield the changes in groups connected by arguments."""
+        # The same change of operators with unchanged arguments, as for every view of the graph, is one group.
         renamed: dict[tuple[str, str], list[torch.fx.Node]] = {}
         leader: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in (*self.gone, *self.old, *self.made):
@@ -92,7 +92,7 @@ class Changes:
             yield self.group(nodes)
 
     def _only_operator(self, node: torch.fx.Node) -> tuple[str, str] | None:
-        """Return the operators before and after, if no more than that changed in a node."""
+        """Return a node's operators before and after if nothing else changed, else None."""
         old = self.old.get(node)
         if old is None:
             return None
@@ -102,7 +102,7 @@ class Changes:
         return fx_values.target_text(old.target), fx_values.target_text(node.target)
 
     def group(self, nodes: Iterable[torch.fx.Node], matched: Iterable[torch.fx.Node] = ()) -> Group:
-        """Return these nodes as one group; ``matched`` come first, also if they did not change."""
+        """Return these nodes as one group; ``matched`` nodes come first, changed or not."""
         chosen = set(nodes)
         before: dict[torch.fx.Node, NodeState] = {}
         for node in matched:
@@ -118,7 +118,7 @@ class Changes:
 
 
 class Tracked:
-    """One graph, and its nodes at the last look."""
+    """A graph and its nodes' states at the last comparison."""
 
     def __init__(self, gm: torch.fx.GraphModule, body: str) -> None:
         self.graph: torch.fx.Graph = gm.graph
@@ -129,23 +129,23 @@ class Tracked:
 
     @property
     def count(self) -> int:
-        """Number of nodes in the graph at the last look."""
+        """Number of nodes at the last comparison."""
         return len(self._seen)
 
     def touch(self, node: torch.fx.Node) -> None:
-        """Note that a node is being made or erased (torch calls this)."""
+        """Record a node that is being created or erased; torch calls this."""
         if node.graph is self.graph:
             self.touched[node] = None
 
     def forget(self) -> None:
-        """Release the nodes: a copy that torch made of the graph module may hold on to our hooks."""
+        """Release the nodes, since copies of the graph module by torch may keep our hooks alive."""
         self._seen.clear()
         self._order.clear()
         self.touched.clear()
         self.graph = torch.fx.Graph()
 
     def settle(self, nodes: Iterable[torch.fx.Node] | None = None) -> tuple[Changes, int]:
-        """Return the changes since the last time, in ``nodes`` or everywhere, and how many nodes moved."""
+        """Return the changes since the last comparison, in ``nodes`` or everywhere, and the number of moved nodes."""
         moved = 0
         if nodes is None:
             here = list(self.graph.nodes)
@@ -166,7 +166,7 @@ class Tracked:
         changes = Changes()
         replaced: list[tuple[torch.fx.Node, NodeState, list[tuple[Any, Any]]]] = []
         seen = self._seen
-        for node in nodes:  # often the whole graph, in which little changed: no call for what did not
+        for node in nodes:  # often the whole graph with few changes, so no call for an unchanged node
             old = seen[node] if node in seen else None
             if node._erased or node.graph is not self.graph:
                 if old is not None:
@@ -191,8 +191,8 @@ class Tracked:
     def _explain(
         self, changes: Changes, node: torch.fx.Node, old: NodeState, swapped: list[tuple[Any, Any]]
     ) -> None:
-        """Attribute changed inputs: they replace nodes that are gone or that nobody reads any more, or the node itself
-        was changed."""
+        """Record changed inputs as replacements of nodes that are gone or unused; if that is impossible, the node
+        itself changed."""
         followed = {}
         for was, now in swapped:
             if not isinstance(was, torch.fx.Node) or not isinstance(now, torch.fx.Node):
@@ -209,12 +209,12 @@ class Tracked:
 
 
 def state_of(node: torch.fx.Node) -> NodeState:
-    """Return the state of a node now."""
+    """Return the present state of a node."""
     return NodeState(node.name, node.op, node.target, node._args, node._kwargs)
 
 
 def arguments(seen: NodeState) -> Iterator[torch.fx.Node]:
-    """Yield the nodes that it reads."""
+    """Yield the nodes among a state's arguments."""
     stack = [seen.args, seen.kwargs]
     while stack:
         arg = stack.pop()
@@ -229,7 +229,7 @@ def arguments(seen: NodeState) -> Iterator[torch.fx.Node]:
 
 
 def line(seen: NodeState) -> str:
-    """One node as text: ``%add = aten.add.Tensor(%x, 1)``."""
+    """Return a node's state as text: ``%add = aten.add.Tensor(%x, 1)``."""
     if seen.op == "placeholder":
         return f"%{seen.name} = {seen.op}"
     called = fx_values.target_text(seen.target)
@@ -237,15 +237,15 @@ def line(seen: NodeState) -> str:
         called = f"{seen.op}[{called}]"
     if seen.op == "get_attr":
         return f"%{seen.name} = {called}"
-    given = [argument_text(a) for a in seen.args] + [
+    texts = [argument_text(a) for a in seen.args] + [
         f"{k}={argument_text(v)}" for k, v in seen.kwargs.items()
     ]
     start = "" if seen.op == "output" else f"%{seen.name} = "
-    return f"{start}{called}({', '.join(given)})"
+    return f"{start}{called}({', '.join(texts)})"
 
 
 def argument_text(arg: Any) -> str:
-    """An argument as text."""
+    """Return an argument as text."""
     if isinstance(arg, torch.fx.Node):
         return f"%{arg.name}"
     if isinstance(arg, (tuple, list)):
@@ -259,7 +259,7 @@ def argument_text(arg: Any) -> str:
 
 
 def text(lines: Iterable[tuple[str, str]]) -> str:
-    """Return the lines of a group as one text, of at most ``MAX_LINES`` lines and one that counts the rest."""
+    """Return the lines of a group as one text, limited to ``MAX_LINES`` lines and one with the number of the rest."""
     contents = [content for _, content in lines]
     if len(contents) > MAX_LINES:
         contents = [*contents[:MAX_LINES], f"… and {len(contents) - MAX_LINES} more"]
@@ -267,7 +267,8 @@ def text(lines: Iterable[tuple[str, str]]) -> str:
 
 
 def _changed_arguments(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs of old and new at each place in the arguments; pairs of None for another structure."""
+    """Yield ``(old, new)`` for each position in the arguments that changed, the whole values if their structure
+    differs."""
     if old is new:
         return
     if isinstance(old, (tuple, list)) and isinstance(new, (tuple, list)) and len(old) == len(new):
@@ -285,7 +286,7 @@ def _changed_arguments(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _moved_count(places: list[int]) -> int:
-    """Return the fewest nodes to take out so that the rest is in its old order."""
+    """Return the smallest number of nodes whose removal leaves the rest in their old order."""
     tails: list[int] = []
     for place in places:
         at = bisect.bisect_left(tails, place)

@@ -1,8 +1,8 @@
-"""Table of what an operator looks at: of which argument it uses the shape alone, a gather, a diagonal, a prefix,
-windows (``windows`` counts their elements), the neighbours of points (``interpolation``).
+"""Table of the arguments that operators read in part: the shape alone, a gather, a diagonal, a prefix, windows (counted
+by ``windows``), the neighbours of points (``interpolation``).
 
-An argument that is not in the table is read whole. ``tests/helpers/operand_probe.py`` checks this: it changes an
-argument, or one element of it, and compares the results.
+Arguments that are not in the table are read whole. ``tests/helpers/operand_probe.py`` checks this: it changes an
+argument, or one of its elements, and compares the results.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ import torch.fx
 from . import fx_values, interpolation, operator_kinds, windows
 
 Named = dict[str, Any]
-"""The arguments of a call by name."""
+"""Arguments of a call by name."""
 Reads = Callable[[Named, Sequence[torch.Tensor]], "int | None"]
-"""Elements that a call reads of an argument, from its arguments and results; None where a size is not known."""
+"""A function of a call's arguments and results that returns the number of elements read of one argument; None if a size
+is unknown."""
 
 
 def elements(shape: Iterable[Any]) -> int | None:
-    """Return the product of sizes; None if one is not known."""
+    """Return the product of sizes; None if one is unknown."""
     sizes = [fx_values.hint(s) for s in shape]
     return None if None in sizes else math.prod(s for s in sizes if s is not None)
 
 
 def product(*factors: int | None) -> int | None:
-    """Return the product; None if a factor is unknown."""
+    """Return the product of ``factors``; None if one is unknown."""
     known = [factor for factor in factors if factor is not None]
     return math.prod(known) if len(known) == len(factors) else None
 
 
 def of_call(name: str, target: Any, named: Named, results: Sequence[torch.Tensor]) -> dict[str, int | None]:
-    """Return how many elements a call reads of each argument that it does not read whole."""
+    """Return the number of elements that a call reads of each argument that it does not read whole."""
     rules = _rules(name, target)
     return {a: rule(named, results) for a, rule in rules.items() if results or rule is _nothing}
 
 
 def looked_at(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """Return the nodes that an operator reads, without those of which it uses the shape alone."""
+    """Return the nodes whose data an operator reads, without those used for their shape alone."""
     schema = getattr(node.target, "_schema", None)
     rules = _rules(operator_kinds.base_name(node.target), node.target) if schema is not None else {}
     names = [argument.name for argument in schema.arguments] if schema is not None else []
@@ -56,7 +57,7 @@ def in_part(name: str, target: Any) -> bool:
 
 
 def written(name: str, named: Named) -> int | None:
-    """Return how many elements a call in place writes; None if it writes all."""
+    """Return the number of elements that an in-place call writes; None if it writes all."""
     if name not in WRITES:
         return None
     return WRITES[name](named, ())
@@ -67,7 +68,7 @@ def _rules(name: str, target: Any) -> dict[str, Reads]:
     if schema is None:
         return _table(name, target)
     if name == "bernoulli" and schema.overload_name.startswith("p"):
-        return {"self": _nothing}  # of one probability for all
+        return {"self": _nothing}  # one probability for all elements
     outs = [argument.name for argument in schema.arguments if argument.is_out]
     return _table(name, target) | dict.fromkeys(outs, _nothing)
 
@@ -86,14 +87,15 @@ def _nothing(named: Named, results: Sequence[torch.Tensor]) -> int | None:
 
 
 def _of_results(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """As many bytes as come out: of complex numbers, the two halves are elements of the result."""
+    """Return as many bytes as the results have, in elements of ``self``; the parts of complex numbers are separate
+    results."""
     counts = [product(elements(result.shape), result.dtype.itemsize) for result in results]
     known = [count for count in counts if count is not None]
     return sum(known) // named["self"].dtype.itemsize if len(known) == len(counts) else None
 
 
 def _of_windows(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """As many different elements as the windows have that are copied."""
+    """Return the number of distinct elements in the copied windows."""
     source = named["self"]
     if "dimension" in named:
         if source.dim() == 0:
@@ -115,13 +117,13 @@ def _of_target(named: Named, results: Sequence[torch.Tensor]) -> int | None:
 
 
 def _rows(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """A row of the table for each index."""
+    """Return the elements in a row of the table for each index."""
     return product(elements(named["indices"].shape), elements(named["weight"].shape[1:]))
 
 
 def _neighbours(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """The neighbours of each point of a grid. A backward reads them for the gradient of the grid, which torch always
-    computes."""
+    """Return the number of neighbours of a grid's points. A backward reads them for the grid's gradient, which torch
+    always computes."""
     sampled = named.get("grad_output", results[0])
     side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
     return product(elements(sampled.shape), side ** (sampled.dim() - 2))
@@ -133,7 +135,7 @@ def _diagonal(named: Named, results: Sequence[torch.Tensor]) -> int | None:
 
 
 def triangle(upper: bool, matrix: torch.Tensor, diagonal: Any) -> int | None:
-    """Return how many elements ``triu`` or ``tril`` keeps of matrices."""
+    """Return the number of elements of matrices that ``triu`` or ``tril`` keeps."""
     rows, columns, batch = *map(fx_values.hint, matrix.shape[-2:]), elements(matrix.shape[:-2])
     first = fx_values.hint(diagonal)
     if rows is None or columns is None or first is None:
@@ -167,7 +169,7 @@ def _filled(named: Named, results: Sequence[torch.Tensor]) -> int | None:
 
 
 def _searched(sorted_name: str) -> Reads:
-    """A binary search for each value in a sorted row."""
+    """Return the rule for a binary search of each value in a sorted row."""
 
     def steps(named: Named, results: Sequence[torch.Tensor]) -> int | None:
         shape = named[sorted_name].shape
@@ -181,7 +183,7 @@ def _searched(sorted_name: str) -> Reads:
 
 
 def _padded(reads: Callable[[int, int, int], int]) -> Reads:
-    """Return what a padded tensor reads: in each dimension, of its size and the padding before and after."""
+    """Return the rule for padding, as the product over dimensions of ``reads(size, before, after)``."""
 
     def inside(named: Named, results: Sequence[torch.Tensor]) -> int | None:
         pad = list(named["pad"] if "pad" in named else named["padding"])
@@ -197,28 +199,28 @@ def _padded(reads: Callable[[int, int, int], int]) -> Reads:
 
 
 def _elements_left(size: int, before: int, after: int) -> int:
-    """Return how many elements negative padding does not cut off."""
+    """Return the number of elements that negative padding does not cut off."""
     return max(0, size + min(before, 0) + min(after, 0))
 
 
 def _replicated(size: int, before: int, after: int) -> int:
-    """Return how many elements are kept; where none is, the one at the border is read."""
+    """Return the number of kept elements; if none is kept, the border element is still read."""
     return max(min(size, 1), _elements_left(size, before, after))
 
 
 def _mirrored(size: int, before: int, after: int) -> int:
-    """Return how many elements are kept or mirrored by the padding; of these the other side may be cut off."""
+    """Return the number of elements that are kept or mirrored, where the padding may cut off either side."""
     kept = range(max(0, -before), min(size, size + after))
     return windows.union([kept, range(1, before + 1), range(size - 1 - after, size - 1)])
 
 
 def _convolved_weight(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """The weight, if the gradient of the input is wanted: the other ones do without."""
+    """Return the elements of the weight if the input's gradient is computed, which alone needs it, else 0."""
     return elements(named["weight"].shape) if named["output_mask"][0] else 0
 
 
 def _running(argument: str) -> Reads:
-    """Return the rule for a running statistic, which the backward of a batch norm reads if it does not train."""
+    """Return the rule for a running statistic, which a batch norm's backward reads in evaluation mode only."""
 
     def evaluated(named: Named, results: Sequence[torch.Tensor]) -> int | None:
         trains = named["train"] if "train" in named else named["update"]
@@ -228,7 +230,7 @@ def _running(argument: str) -> Reads:
 
 
 def _added(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """The tensor to which a product is added: where it is taken zero times, torch does not look at it."""
+    """Return the elements of the tensor added to a product, 0 for ``beta=0``, with which torch does not read it."""
     return 0 if named.get("beta", 1) == 0 else elements(named["self"].shape)
 
 
@@ -237,7 +239,7 @@ def _with(argument: str, rule: Reads, names: str) -> dict[str, dict[str, Reads]]
 
 
 READS: dict[str, dict[str, Reads]] = {
-    # The shape and the type alone, in place or not.
+    # Shape and dtype alone, in place or not.
     **_with("self", _nothing,
         "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
         "_foreach_copy _foreach_zero "
@@ -252,7 +254,7 @@ READS: dict[str, dict[str, Reads]] = {
         name: {argument: _running(argument) for argument in ("running_mean", "running_var")}
         for name in ("native_batch_norm_backward", "batch_norm_backward")
     },
-    # The union of windows: those of adaptive pools leave no gap, and each gradient of a pool is read.
+    # The union of windows; windows of adaptive pools leave no gap, and a pool's backward reads every gradient.
     **{
         f"{kind}_pool{dims}d{suffix}": {"self": functools.partial(windows.of_pool, dims)}
         for kind, suffix in (("avg", ""), ("max", ""), ("max", "_with_indices"))
@@ -267,7 +269,7 @@ READS: dict[str, dict[str, Reads]] = {
     **_with("input", windows.of_transposed_convolution, "conv_transpose1d conv_transpose2d conv_transpose3d"),
     **_with("X", functools.partial(windows.of_library_convolution, False), "_convolution_pointwise"),
     **_with("X", functools.partial(windows.of_library_convolution, True), "_convolution_transpose_pointwise"),
-    **_with("MKL_W", _nothing, "_mkl_linear"),  # the weight in a packed form, and ``ORI_W`` as it was
+    **_with("MKL_W", _nothing, "_mkl_linear"),  # the packed weight; ``ORI_W`` is the original
     **{
         name: {
             "weight": _convolved_weight,
@@ -276,7 +278,7 @@ READS: dict[str, dict[str, Reads]] = {
         }
         for name in ("convolution_backward", "convolution_backward_overrideable")
     },
-    # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
+    # Gathers: as many elements as results, as targets, a row for each index, the neighbours of each point.
     **_with("self", _of_result,
         "index _unsafe_index _unsafe_masked_index gather index_select take"),
     **_with("self", _padded(_elements_left), "constant_pad_nd"),
@@ -292,7 +294,7 @@ READS: dict[str, dict[str, Reads]] = {
     **{name: {"self": _nothing, "weight": _of_target} for name in ("nll_loss_backward", "nll_loss2d_backward")},
     **_with("weight", _of_target, "multi_margin_loss multi_margin_loss_backward"),
     **_with("self", _added, "addmm addmv addbmm baddbmm addr"),
-    # A diagonal, a triangle, the steps of a search, the points of a smaller image.
+    # A diagonal, a triangle, the steps of a search, the neighbours of an interpolation's points.
     **_with("self", _diagonal, "trace"),
     **_with("self", _upper, "triu"),
     **_with("self", _lower, "tril"),
@@ -309,8 +311,8 @@ READS: dict[str, dict[str, Reads]] = {
         for name in names.split()
     },
 }  # fmt: skip
-"""By the base name of an operator, the arguments that it does not read whole. A name that ends with ``_`` is of the
-form in place alone; one that does not is of both. Copies of views (torch tags them) read what they copy."""
+"""Arguments that are not read whole, by the operator's base name. A name with a final ``_`` is for the in-place variant
+alone, another name for both variants. View copies, which torch tags, read what they copy."""
 
 WRITES: dict[str, Reads] = {"fill_diagonal_": _filled, "triu_": _outside(_upper), "tril_": _outside(_lower)}
-"""Operators that write a part of ``self``, with how many elements that are."""
+"""Operators that write part of ``self``, with the number of elements written."""

@@ -1,5 +1,4 @@
-"""The kind of operation of a node, whether it counts as work in the ledger, and a mode that fills uninitialized
-memory."""
+"""Kinds of operators, which of them count as work in the ledger, and a mode that fills uninitialized memory."""
 
 from __future__ import annotations
 
@@ -72,9 +71,9 @@ def _full_name(operator: Any) -> str:
 
 
 def base_name(target: Any) -> str:
-    """Return the bare name of an operator: ``aten.sin.default`` gives ``sin``, ``torch.nn.functional.gelu`` ``gelu``.
+    """Return the bare name of an operator: ``sin`` for ``aten.sin.default``, ``gelu`` for ``torch.nn.functional.gelu``.
 
-    For one that is not torch's it is the whole name, ``lib::sin``.
+    For an operator that is not torch's, it is the whole name, ``lib::sin``.
     """
     if isinstance(target, _OPERATORS):
         full = _full_name(target)
@@ -87,7 +86,7 @@ def base_name(target: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def kind_of(target: Any) -> str:
-    """The kind of a called function, operator or method name (see ``graph.Node.kind``)."""
+    """Return the kind of a called function, operator or method name (see ``graph.Node.kind``)."""
     if isinstance(target, torch._ops.HigherOrderOperator):
         return "control"
     name = base_name(target)
@@ -128,7 +127,7 @@ _TABLES = (
 
 
 def _is_view(op: torch._ops.OpOverload) -> bool:
-    if torch.Tag.inplace_view in op.tags:  # ``squeeze_``: it changes the shape, and no number
+    if torch.Tag.inplace_view in op.tags:  # ``squeeze_`` changes the shape, not the data
         return True
     returns = op._schema.returns
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
@@ -178,9 +177,9 @@ OWN = frozenset(
 
 
 def is_own(target: Any) -> bool:
-    """Return True for an operator of the program or a library: nobody sees what it reads and writes.
+    """Return True for an operator of the program or a library, whose accesses are unknown.
 
-    Neither does anybody of one that makes or reads quantized tensors: fake tensors of these are float32.
+    The same applies to operators on quantized tensors, whose fake tensors are float32.
     """
     return (
         kind_of(target) == "custom"
@@ -190,11 +189,11 @@ def is_own(target: Any) -> bool:
 
 
 QUANTIZED = ("quantize_per_", "dequantize", "int_repr")
-"""How names of operators begin that make or read quantized tensors."""
+"""Prefixes of operators that create or read quantized tensors."""
 
 
 def is_work(kind: str) -> bool:
-    """Return True if a kind counts in the ledger."""
+    """Return True if a kind counts as work in the ledger."""
     return kind not in NO_WORK
 
 
@@ -203,7 +202,8 @@ UNINITIALIZED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_
 
 
 class FilledMemory(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """For the duration, uninitialized memory holds ``number``: what differs with another number depends on it."""
+    """A mode in which uninitialized memory is filled with ``number``; results that change with the number depend on
+    it."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Values in float64 that wait to be read, kept as their differences from the same values in their own types.
+"""Compact storage of float64 values until they are read, as differences from the same values in their own dtypes.
 
-A difference has the size of eager's own error, and is kept in as many bits as the value: it is exact to 2**-24 of that
-error for float32, and to 2**-8 of it for half precision.
+A difference is as large as eager's own error and is stored in as many bits as the value, so it is exact to 2**-24 of
+that error for float32, and to 2**-8 for half precision.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch.utils import _pytree
 
 from ..ground.storage import address
 
-SMALLEST = 1 << 14
-"""Elements below which a value stays as it is."""
+MIN_ELEMENTS = 1 << 14
+"""Number of elements below which a value is not packed."""
 
 
 class PackedValue:
-    """A float64 tensor as the same tensor in its own type and the difference from it; None where there is none."""
+    """A float64 tensor, stored as the tensor in its own dtype and the difference from it, None if that is zero."""
 
     def __init__(self, own: torch.Tensor, difference: torch.Tensor | None) -> None:
         self._own, self._difference = own, difference
@@ -32,12 +32,12 @@ class PackedValue:
 
 
 def unpacked(value: Any) -> Any:
-    """Return a value of an operator with the tensors that were packed in it."""
+    """Return an operator's value with its packed tensors unpacked."""
     return _pytree.tree_map(lambda one: one.tensor() if isinstance(one, PackedValue) else one, value)
 
 
 def pack(wide: dict[torch.fx.Node, Any], own: dict[torch.fx.Node, Any]) -> None:
-    """Pack the float64 tensors of the values of nodes, one difference for all views of a memory."""
+    """Pack the float64 tensors of nodes' values, with one difference for all views of the same memory."""
     views: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
     nodes = [node for node in wide if node.op != "placeholder" and node in own]
     for node in nodes:
@@ -62,15 +62,15 @@ def _pairs(wide: Any, own: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
             tensors
             and one.dtype == torch.float64
             and one.layout == torch.strided
-            and one.numel() >= SMALLEST
+            and one.numel() >= MIN_ELEMENTS
             and address(one)
         ):
             yield one, other
 
 
 def _difference(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor | bool | None:
-    """Return the difference of two memories that have the same views: None if there is none, False if it is not
-    finite, or if the views are others or leave a part of the memory out."""
+    """Return the difference of two memories with the same views: None if it is zero, False if it is not finite or the
+    views differ or do not cover the memory."""
     if not all(_is_same_view(one, other) for one, other in pairs):
         return False
     if len({address(other) for _, other in pairs}) > 1:
@@ -90,7 +90,7 @@ def _is_same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
         and one.shape == other.shape
         and one.stride() == other.stride()
         and all(x.untyped_storage().nbytes() == x.numel() * x.itemsize for x in (one, other))
-        and torch.empty_like(one, device="meta").stride() == one.stride()  # it has no gaps
+        and torch.empty_like(one, device="meta").stride() == one.stride()  # the tensor is dense
     )
 
 

@@ -1,4 +1,4 @@
-"""A graph of which some operators are compiled and the others run eagerly, to find those that a compiler gets wrong."""
+"""A graph with some operators compiled and the others run eagerly, to find those that a compiler gets wrong."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .fx_values import target_text
 Compile = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 
 BEFORE, COMPILED, AFTER = range(3)
-"""Parts of the graph, in the order in which they run."""
+"""Parts of the graph in execution order."""
 
 
 def partly_compiled(gm: torch.fx.GraphModule, limit: Limit, draft: Draft, compile_graph: Compile) -> Any:
-    """Return a callable for a graph that compiles the operators that ``limit`` allows, at its first call."""
+    """Return a callable for a graph, which on its first call compiles the operators that ``limit`` allows."""
     parts: dict[torch.fx.Node, int] = {}
     for node in gm.graph.nodes:
         if node.op.startswith("call_"):
@@ -49,7 +49,7 @@ class _Compiled(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         (output,) = (node for node in gm.graph.nodes if node.op == "output")
         self.single = not isinstance(output.args[0], (tuple, list))
-        if self.single:  # a backend takes graphs that return a tuple
+        if self.single:  # backends require graphs that return a tuple
             output.args = ((output.args[0],),)
             gm.recompile()
         self.graph = gm

@@ -1,8 +1,8 @@
-"""The values that the forward saves for the backward, those of AOTAutograd's default partitioner, and the
+"""The values that the forward saves for the backward, those that AOTAutograd's default partitioner would save, and the
 partitioner's settings.
 
-The default partitioner is queried about the joint graph that Inductor's partitioner gets, once that one has made its
-own graph from it and is done with it, and is stopped once it has chosen: the halves that it would make are not needed.
+The default partitioner runs on the joint graph of Inductor's partitioner, after that has built its own graph from it,
+and is stopped once it has chosen, since the graphs that it would build are not needed.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from . import fx_values, graph_chain, operator_kinds
 from .provenance import Lineage
 
 Choice = tuple[tuple[SavedTensor, ...] | None, str]
-"""The values that the default partitioner would save; None and a reason if not known."""
+"""The values that the default partitioner would save; None and a reason if unknown."""
 
 CHOICE: Slot[Choice] = Slot()
-"""Its choice, until Inductor's partitioner has chosen."""
+"""The default partitioner's choice, until Inductor's partitioner has chosen."""
 
 QUERIED: Slot[Lineage] = Slot()
-"""The joint graph about which it is being queried; empty otherwise."""
+"""The joint graph on which the default partitioner is running; empty otherwise."""
 
 
 @dataclasses.dataclass
 class Query:
-    """A joint graph that Inductor's partitioner got, and its options."""
+    """A joint graph of Inductor's partitioner, and its options."""
 
     gm: torch.fx.GraphModule
     options: dict[str, Any]
 
 
 QUERY: Slot[Query] = Slot()
-"""The next query of the default partitioner."""
+"""The pending query of the default partitioner."""
 
 
 @dataclasses.dataclass
 class ForwardResults:
-    """Results of the partitioner's forward: names of nodes, ``""`` for other values, how many of them are results of
-    the function, and the partition, with the memory that the partitioner's graph gives each value."""
+    """Results of the partitioner's forward: names of nodes (``""`` for other values), the number of them that are the
+    function's results, and the partition, with the memory of values in the partitioner's graph."""
 
     names: tuple[str, ...]
     results: int
@@ -60,11 +60,11 @@ class ForwardResults:
 
 
 FORWARD_RESULTS: Slot[ForwardResults] = Slot()
-"""SavedTensor until the forward is lowered, which decides the memory of each value (``inductor/saved_storage.py``)."""
+"""The results until the forward is lowered, which decides the memory of each value (``inductor/saved_storage.py``)."""
 
 
 class _Chosen(Deliberate):
-    """Raised when the default partitioner has chosen: ``nodes`` of the copy."""
+    """Raised when the default partitioner has chosen the ``nodes`` to save."""
 
     def __init__(self, nodes: list[torch.fx.Node]) -> None:
         super().__init__()
@@ -77,12 +77,13 @@ class _PassedOn(Deliberate):
 
 @hook("torch._inductor.compile_fx:min_cut_rematerialization_partition", claims.SAVED)
 def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Query the default partitioner before the min-cut partitioner runs, now that the joint passes are done."""
+    """Query the default partitioner after the joint passes: before the min-cut partitioner runs, or later without a
+    copy."""
     from torch._functorch import config
 
     lineage = graph_chain.joint_of(draft)
     if lineage is not None and getattr(config, "cse", False):
-        QUERY.put(draft, Query(gm, kwargs))  # it lets go of the graph that it gets: no need of a copy
+        QUERY.put(draft, Query(gm, kwargs))  # it does not use the graph afterwards, so no copy is needed
     elif lineage is not None:
         CHOICE.put(draft, _default_choice(draft, lineage, _copy(gm), kwargs))
     try:
@@ -92,22 +93,22 @@ def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwa
 
 
 def query_default(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
-    """Query the default partitioner about ``graph``, once the min-cut partitioner has made its own graph from it."""
-    question = QUERY.of(draft)
-    if question is not None and question.gm.graph is graph:
+    """Query the default partitioner about ``graph``, after the min-cut partitioner has built its own graph from it."""
+    query = QUERY.of(draft)
+    if query is not None and query.gm.graph is graph:
         QUERY.take(draft)
-        CHOICE.put(draft, _default_choice(draft, lineage, question.gm, question.options))
+        CHOICE.put(draft, _default_choice(draft, lineage, query.gm, query.options))
 
 
 @slot_hook("torch._functorch.partitioners:classify_nodes", QUERIED)
 def classify_lazily(lineage: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Classify the nodes only if somebody looks: the default partitioner wants it for the halves that it will not
-    make."""
+    """Classify nodes only on use: the default partitioner needs the classes for graphs that it does not get to
+    build."""
     return _Lazy(functools.partial(real, *args, **kwargs))
 
 
 class _Lazy:
-    """Stands for the result of a function, which is computed on first use."""
+    """The result of a function, computed on first use."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = functools.cache(work)
@@ -118,18 +119,18 @@ class _Lazy:
 
 @slot_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", QUERIED, claims.SAVED)
 def extract(lineage: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
-    """Stop the default partitioner, which has chosen, before it makes the halves."""
+    """Stop the default partitioner, which has chosen, before it builds the two graphs."""
     raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
 
 
 @slot_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", QUERIED, claims.SAVED)
 def refuse_min_cut(lineage: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Stop the default partitioner where it calls the other one, as for some graphs with checkpoints."""
+    """Stop the default partitioner when it calls the min-cut partitioner, as for some graphs with checkpoints."""
     raise _PassedOn
 
 
 def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
-    """Record the choice: ``forward`` returns ``results`` values of the function, then the saved ones."""
+    """Record the partition; ``forward`` returns the function's ``results`` values, then the saved ones."""
     lineage = graph_chain.joint_of(draft)
     default, note = CHOICE.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
@@ -138,8 +139,8 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     chosen = _kept_values(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
     names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
     both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
-    again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
-    work = [n for n in again if operator_kinds.is_work(operator_kinds.kind_of(n.target))]
+    recomputed_nodes = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
+    work = [n for n in recomputed_nodes if operator_kinds.is_work(operator_kinds.kind_of(n.target))]
     recomputed = dict.fromkeys(name for n in work for name in lineage.own(n) or lineage.by_name(n)[0])
     partition = Partition(chosen, tuple(recomputed), default, note)
     FORWARD_RESULTS.put(draft, ForwardResults(tuple(names), results, partition))
@@ -151,15 +152,15 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
 
 
 def without_storage(kept: SavedTensor) -> SavedTensor:
-    """Return a saved value of which it is not known where it lies; a number lies nowhere."""
+    """Return a saved value with unknown memory; a number, which has none, is unchanged."""
     return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, alias_of="")
 
 
 def _default_choice(
     draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]
 ) -> Choice:
-    """Return the values that the default partitioner saves of ``gm``, a graph that nobody else needs; None and a
-    reason if it does not say."""
+    """Return the values that the default partitioner saves for ``gm``, which it may change; None and a reason if
+    unknown."""
     from torch._functorch import config, partitioners
 
     results = options.get("num_fwd_outputs")
@@ -169,7 +170,7 @@ def _default_choice(
         return None, "the default partitioner was not run: it would communicate with the other ranks"
     QUERIED.put(draft, lineage)
     try:
-        # Which inputs live for ever has no part in the choice; without it the nodes would be classified.
+        # The choice does not depend on static inputs, but without the argument the nodes would be classified.
         partitioners.default_partition(
             gm, (), num_fwd_outputs=results, static_lifetime_input_nodes=OrderedSet()
         )
@@ -178,7 +179,7 @@ def _default_choice(
         return _kept_values(lineage, gm.graph, needed, results), ""
     except _PassedOn:
         return None, "the default partitioner leaves this graph to the min-cut partitioner"
-    except Exception as error:  # it refuses some graphs; that is all that is lost
+    except Exception as error:  # it raises for some graphs; only this fact is lost
         return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
     finally:
         QUERIED.take(draft)
@@ -186,21 +187,20 @@ def _default_choice(
 
 
 def _copy(gm: torch.fx.GraphModule) -> Any:
-    """Return the graph with nodes of its own; what is attached to them (fake tensors, bodies) is shared and only
-    read."""
+    """Return a copy of the graph that shares fake tensors and bodies, which are only read."""
     from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_module
 
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     graph.output(output[0] if isinstance(output, tuple) else output)
-    with _use_lazy_graph_module(True):  # its Python code is never needed
+    with _use_lazy_graph_module(True):  # its Python code is never used
         return _make_graph_module(gm, graph)
 
 
 def _needed_by_backward(
     graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int
 ) -> dict[torch.fx.Node, None]:
-    """Return those of ``saved`` that the backward reads, which leads to the gradients and has the effects."""
+    """Return those of ``saved`` that the backward reads, for the gradients or for nodes with side effects."""
     choice, seen = set(saved), set[torch.fx.Node]()
 
     def reach(pending: list[torch.fx.Node]) -> None:
@@ -240,7 +240,7 @@ def _kept_values(
 
 
 def _nbytes(val: Any) -> int | None:
-    """Return the bytes of memory that a value spans; a number takes none."""
+    """Return the bytes of a value's distinct elements; 0 for a number, None for other values."""
     if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
         return 0
     if not isinstance(val, torch.Tensor):
@@ -252,8 +252,8 @@ def _nbytes(val: Any) -> int | None:
 
 @contextlib.contextmanager
 def patched_settings(settings: Mapping[str, Any]) -> Iterator[None]:
-    """For the duration, patch settings of the partitioner, for which Inductor has no option. Raises ``UsageError`` for
-    one that this torch does not have."""
+    """Patch, for the duration, settings of the partitioner for which Inductor has no option. Raises ``UsageError`` for
+    a setting that this torch lacks."""
     if not settings:
         yield
         return

@@ -1,7 +1,7 @@
-"""Inductor's passes, as they run: the graph is compared before and after each, and around each applied pattern.
+"""Inductor's passes, recorded as they run by comparing the graph around each pass and each applied pattern.
 
-One region for each graph, from one recorded stage to the next. A pass is what torch names: what its observer wraps, or
-a set of patterns. Other changes are kept under a name that says so.
+Each region goes from one recorded stage of a graph to the next. A pass is what torch names: the scope of one of its
+observers, or a set of patterns. Other changes are recorded under a separate name.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ UNOBSERVED = (
     "torch._inductor.fx_passes.joint_graph:canonicalize_aten_ir_passes",
     "torch.fx.graph:Graph.eliminate_dead_code",
 )
-"""Functions that change a graph without an observer; they are passes if they changed something."""
+"""Functions that change a graph without an observer; each is recorded as a pass if it changed something."""
 
 OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
 
 
 NEEDED = ("decompose_", "fix_auto_functionalized")
-"""Beginnings of the names of passes without which lowering fails: they are never left out."""
+"""Prefixes of passes that lowering requires, which are therefore never skipped."""
 
 
 class OpenPass:
-    """A pass that is running."""
+    """A pass in progress."""
 
     def __init__(self, name: str, where: str, tracked: Tracked) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class OpenPass:
 class Passes:
     """The passes between two recorded stages.
 
-    ``needed`` is True while a pass of ``NEEDED`` runs: its patterns are never left out.
+    ``needed`` is True while a pass in ``NEEDED`` runs, whose patterns are never skipped.
     """
 
     def __init__(self, draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
@@ -81,7 +81,7 @@ class Passes:
             self._unhook.callback(getattr(module, f"_unregister_{kind}_hook"), touch)
 
     def close(self, gm: torch.fx.GraphModule | None = None) -> None:
-        """Close the region: the next stage is there (``gm``), or will not come."""
+        """Close the region when the next stage is reached, with ``gm``, or will not be."""
         self._unhook.close()
         if gm is not None:
             for tracked in self._tracked.values():
@@ -99,24 +99,24 @@ class Passes:
 
     @contextlib.contextmanager
     def matching(self, matcher: Any, graph: torch.fx.Graph) -> Iterator[None]:
-        """Record applied patterns; inside of another pass over the same graph they belong to that one."""
+        """Record applied patterns; inside another pass over the same graph they belong to that pass."""
         tracked = self._tracked.get(graph)
-        if tracked is None:  # a graph that torch makes on the side, of a pattern or its replacement
+        if tracked is None:  # an auxiliary graph, such as of a pattern or its replacement
             yield
             return
         inside = bool(self._open) and self._open[-1].tracked is tracked
         started = not inside and self._start(patterns.matcher_name(matcher), "", tracked)
-        there = set(graph.nodes)
+        initial_nodes = set(graph.nodes)
         try:
             yield
-            self._open[-1].misses += patterns.misses(matcher, graph, there)
+            self._open[-1].misses += patterns.misses(matcher, graph, initial_nodes)
         finally:
             if started:
                 self._finish()
 
     @contextlib.contextmanager
     def named(self, function: Callable[..., Any], graph: torch.fx.Graph) -> Iterator[None]:
-        """Record a function that no observer announces, if it changed the graph."""
+        """Record a function without an observer as a pass, if it changed the graph."""
         tracked = self._tracked.get(graph)
         if tracked is None or not self._start(function.__name__, patterns.place_of(function), tracked):
             yield
@@ -127,14 +127,14 @@ class Passes:
             self._finish(always=False)
 
     def enter(self, observer: Any) -> None:
-        """Begin a pass that torch's observer watches."""
+        """Begin the pass of one of torch's observers."""
         where, self._where = self._where, ""
         tracked = self._tracked.get(observer.gm.graph)
         started = tracked is not None and self._start(str(observer.passname), where, tracked)
         self._observers.append((observer, started))
 
     def leave(self, observer: Any) -> None:
-        """End it."""
+        """End the pass of an observer, and any passes still open inside it."""
         while self._observers:
             last, started = self._observers.pop()
             if started:
@@ -143,7 +143,7 @@ class Passes:
                 break
 
     def _start(self, name: str, where: str, tracked: Tracked) -> bool:
-        """Begin a pass of its own and return True; False inside of another."""
+        """Begin a pass and return True; return False inside another pass over the same graph."""
         if self._open and self._open[-1].tracked is tracked:
             return False
         self._between(tracked)
@@ -197,7 +197,7 @@ class Passes:
 
     @contextlib.contextmanager
     def applying(self, entry: Any, match: Any, graph: torch.fx.Graph) -> Iterator[None]:
-        """Record a pattern that has matched and is applied. One that changes nothing leaves no trace."""
+        """Record the application of a matched pattern, if it changes the graph."""
         tracked = self._tracked.get(graph)
         if tracked is None or not self._open:
             yield
@@ -215,11 +215,11 @@ class Passes:
             self._open[-1].rewrites.append(applied)
 
     def described(self, observer: Any) -> Transformation:
-        """Return the description of a pass that begins."""
+        """Return the description of an observer's pass."""
         return of_nodes(PASS, str(observer.passname), (), self._draft)
 
     def tell(self, function: Callable[..., Any]) -> None:
-        """Note the function that the next pass runs."""
+        """Record the place of the function that the next pass runs."""
         self._where = patterns.place_of(function)
 
 
@@ -228,13 +228,13 @@ PASSES: Slot[Passes] = Slot()
 
 
 def begin(draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
-    """Start to record the passes that lead from the present graph to ``stage``."""
+    """Start recording the passes from the present graph to ``stage``."""
     end(draft)
     PASSES.put(draft, Passes(draft, stage, gm, origins))
 
 
 def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
-    """Stop recording: the stage is reached, with ``gm``, or will not be."""
+    """Stop recording when the stage is reached, with ``gm``, or will not be."""
     passes = PASSES.take(draft)
     if passes is not None:
         passes.close(gm)
@@ -244,7 +244,7 @@ def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
 def record(
     draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins
 ) -> Iterator[Callable[[Any], Any]]:
-    """Record the passes that run inside; call the yielded function with the graph module that they left."""
+    """Record the passes that run in this block; the yielded function takes and returns the resulting graph module."""
     begin(draft, stage, gm, origins)
 
     def left(result: Any) -> Any:
@@ -259,14 +259,14 @@ def record(
 
 @slot_hook(f"{OBSERVER}.__enter__", PASSES, claims.REWRITES)
 def enter(passes: Passes, real: Any, observer: Any) -> Any:
-    """A named pass begins."""
+    """Record that a named pass begins."""
     passes.enter(observer)
     return real(observer)
 
 
 @slot_hook(f"{OBSERVER}.__exit__", PASSES, claims.REWRITES)
 def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
-    """A named pass is over."""
+    """Record that a named pass ends."""
     passes.leave(observer)
     return real(observer, *error)
 
@@ -290,7 +290,7 @@ for _kind in ("apply_graph_pass", "apply_gm_pass"):
 
 @slot_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES, claims.REWRITES)
 def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-    """A set of patterns is applied."""
+    """Record the application of a set of patterns."""
     graph = gm.graph if isinstance(gm, torch.fx.GraphModule) else gm
     if not isinstance(graph, torch.fx.Graph) or not matcher.patterns:
         return real(matcher, gm, *args, **kwargs)
@@ -299,7 +299,7 @@ def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs
 
 
 def _named(passes: Passes, real: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record a function of torch's that changes a graph without an observer as a pass under its own name."""
+    """Record one of torch's functions without an observer as a pass with the function's name."""
     graph = given.graph if isinstance(given, torch.fx.GraphModule) else given
     if not isinstance(graph, torch.fx.Graph):
         return real(given, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Patterns of Inductor's pattern matcher: their names, and how near one came that did not match."""
+"""Patterns of Inductor's pattern matcher: their names, and near misses."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from . import fx_values, pattern_prefixes
 from .node_changes import argument_text, line, state_of
 
 MIN_NODES = 3
-"""Nodes that must fit for a miss to be reported."""
+"""Minimal number of fitting nodes of a reported miss."""
 
 MIN_SHARE = 1 / 3
-"""The share of a pattern's nodes that must fit, unless the whole pattern fits with one node taken out: a
+"""Minimal share of a pattern's nodes that fit in a reported miss, unless the whole pattern fits without one node; a
 matrix product alone is no attention."""
 
 MAX_EXPERIMENTS = 24
-"""Most misses of one pass for which the pattern is tried without the node in its way."""
+"""Limit on the misses of one pass for which the pattern is tried without the obstructing node."""
 
 ANCHORS = "{anchors}"
-"""Placeholder in a sentence for the nodes to which it applies."""
+"""Placeholder in a sentence for the nodes that it is about."""
 
 _sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _variables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 class Miss(NamedTuple):
-    """The failure of one pattern: ``expected`` is the part of the pattern, ``found`` the node or value there."""
+    """The failure of one pattern: ``expected`` is the part that fails, ``found`` the node or value there."""
 
     entry: Any
     anchor: torch.fx.Node
@@ -47,7 +47,7 @@ class Miss(NamedTuple):
 
 
 def name(entry: Any) -> str:
-    """Return the name of a pattern: as registered, else of the function that it was traced from or that it calls."""
+    """Return the name of a pattern: the registered one, else that of its search function or handler."""
     registered = getattr(entry, "pattern_name", None)
     if registered:
         return str(registered)
@@ -58,12 +58,12 @@ def name(entry: Any) -> str:
 
 
 def place_of_pattern(entry: Any) -> str:
-    """Return the place in torch of the function that a pattern was traced from or that it calls."""
+    """Return the place in torch of a pattern's search function or handler."""
     return place_of(_function(entry))
 
 
 def place_of(function: Any) -> str:
-    """Return the place of a function, ``""`` if it has no code of its own (a partial is looked into)."""
+    """Return the place of a function, or of the one inside a partial or wrapper; ``""`` if it has no code."""
     while not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
         inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
         if inner is None:
@@ -92,7 +92,7 @@ def text_of(pattern: Any) -> str:
 
 
 def matcher_name(matcher: Any) -> str:
-    """Return the name of a set of patterns: its own, else the variable of torch's that holds it."""
+    """Return the name of a set of patterns: its own, else that of torch's variable for it."""
     named = getattr(matcher, "pass_name", None) or _variables.get(matcher)
     if named is None:
         named = _variables[matcher] = _variable(matcher)
@@ -109,12 +109,12 @@ def _variable(matcher: Any) -> str:
 
 
 def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tuple[str, ...]:
-    """Return the near misses in a graph that the pass has left: at each node the pattern that fitted best.
+    """Return the near misses in a graph after a pass, at each node the pattern that fits best.
 
-    Torch's own matcher does the matching. ``there`` are the nodes at the start of the pass: it looked at no others.
+    Torch's own matcher is used. ``there`` are the nodes at the start of the pass, which looks at no others.
     """
     nearest: dict[torch.fx.Node, list[Miss]] = {}
-    # How far each sequence of parts fits at each node: many patterns begin alike.
+    # How far each prefix fits at each node; many patterns have the same prefix.
     walks: dict[Any, dict[torch.fx.Node, tuple[int, Any] | None]] = {}
     fitting: dict[tuple[Any, Any], bool] = {}
     for (op, target), entries in matcher.patterns.items():
@@ -148,10 +148,9 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
 
 
 def _is_hopeless(pattern: Any, spine: pattern_prefixes.Prefix, fits: int, node: Any) -> bool:
-    """Return True if the parts that the matcher tries first already show that nothing would be reported: nearly
-    always.
+    """Return True if the prefix already shows that nothing would be reported, as it nearly always does.
 
-    The first ``fits`` of them fit, and the next does not fit at ``node``.
+    The first ``fits`` parts fit, and the next does not fit at ``node``.
     """
     return not (_is_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
 
@@ -163,7 +162,7 @@ def _is_worth_reporting(miss: Miss) -> bool:
 
 
 def _of_onednn(pattern: Any) -> bool:
-    """Return True if a pattern has calls of oneDNN, which exists for the CPU alone."""
+    """Return True if a pattern has calls of oneDNN, which runs on the CPU only."""
     functions = (fn for part in _targets(pattern) for fn in getattr(part, "fns", ()))
     return any(getattr(fn, "namespace", "") == "mkldnn" for fn in functions)
 
@@ -174,7 +173,7 @@ def _on_cpu(node: torch.fx.Node) -> bool:
 
 
 def size(pattern: Any) -> int:
-    """Return how many nodes a pattern describes."""
+    """Return the number of nodes that a pattern describes."""
     known = _sizes.get(pattern)
     if known is None:
         known = _sizes[pattern] = len(set(_targets(pattern)))
@@ -186,7 +185,7 @@ def _nearness(miss: Miss) -> tuple[bool, int]:
 
 
 def _share(pattern: Any, fits: int) -> float:
-    """Return the share of a pattern that fits: of the part for its first result, if it has several."""
+    """Return the share of a pattern that fits; for a pattern with several results, of the part for the first."""
     return fits / size((getattr(pattern, "outputs", None) or [pattern])[0])
 
 
@@ -215,7 +214,7 @@ def _report(best: list[Miss], copied: _Copy) -> str:
 
 
 def _expectation(miss: Miss) -> str:
-    """Return what the pattern expects and what is there instead."""
+    """Return a text on what the pattern expects and what the graph has instead."""
     expected, actual = miss.expected, miss.found
     if not isinstance(actual, torch.fx.Node):
         return f"it wants {_short(expected)} and finds {argument_text(actual)}"
@@ -241,7 +240,7 @@ def _count(nodes: int) -> str:
 
 
 def _reason(failure: Any) -> str:
-    """Return the kind of mismatch that torch's matcher found."""
+    """Return a text for the mismatch that torch's matcher reports."""
     template = str(getattr(failure, "format_string", ""))
     kinds = {
         "constant_args": "another constant",
@@ -261,8 +260,8 @@ def _short(pattern: Any) -> str:
 
 
 def _calls(pattern: Any) -> str:
-    """Return the possible targets of a node of a pattern; an operator without a named overload stands for all of
-    them."""
+    """Return the possible targets of a pattern's node as text; an operator without overload stands for all its
+    overloads."""
     fns = list(pattern.fns) if isinstance(pattern.fns, (list, tuple)) else [pattern.fns]
     packets = [f for f in fns if isinstance(f, torch._ops.OpOverloadPacket)]
     kept = [f for f in fns if not (isinstance(f, torch._ops.OpOverload) and f.overloadpacket in packets)]
@@ -271,7 +270,7 @@ def _calls(pattern: Any) -> str:
 
 
 def _attempt(entry: Any, anchor: torch.fx.Node) -> Miss:
-    """Let torch match a pattern, and observe where it fails."""
+    """Let torch match a pattern, and return the miss with the largest number of fitting nodes."""
     pattern = entry.pattern
     outputs = getattr(pattern, "outputs", None) or [pattern]
     watch = _watch()(outputs, graph=anchor.graph)
@@ -291,7 +290,7 @@ def _watch() -> Callable[..., Any]:
     from torch._inductor.pattern_matcher import FailedMatch, MatchContext
 
     class Watch(MatchContext):  # type: ignore[misc]
-        """A match in progress that remembers the failure before which most nodes fitted."""
+        """A match in progress that records the failure with the most fitting nodes."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
@@ -312,7 +311,7 @@ def _watch() -> Callable[..., Any]:
             return result
 
         def failed(self, pattern: Any, node: Any, failure: Any) -> None:
-            # What is above the failing node has been seen to call the right thing before its inputs are tried.
+            # The targets of nodes above the failing one have matched before their inputs are tried.
             fitting = {p for p in self.path if p is not pattern and hasattr(p, "_match_fns")}
             fitting |= {
                 p for p, n in self.pattern_to_node.items() if n is not None and hasattr(p, "_match_fns")
@@ -324,7 +323,7 @@ def _watch() -> Callable[..., Any]:
 
 
 def _is_beyond(part: Any, node: Any) -> bool:
-    """Return True if a node that does not fit computes one value from another that does."""
+    """Return True if a node that does not fit has one input, which does."""
     if not hasattr(part, "_match_fns") or not isinstance(node, torch.fx.Node) or part._match_fns(node):
         return False
     inputs = node.all_input_nodes
@@ -332,7 +331,7 @@ def _is_beyond(part: Any, node: Any) -> bool:
 
 
 class _Copy:
-    """A copy of the graph, to try what would fit if a node were removed. The graph itself is left alone."""
+    """A copy of the graph, for trying patterns without a node; the graph itself is not changed."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self._graph = graph
@@ -341,7 +340,7 @@ class _Copy:
         self._copied: dict[torch.fx.Node, torch.fx.Node] = {}
 
     def fits_without(self, miss: Miss) -> bool:
-        """Return True if torch's matcher takes the pattern once ``miss.found`` is removed."""
+        """Return True if torch's matcher accepts the pattern after ``miss.found`` is removed."""
         if miss.found not in self._gone:
             if self._left == 0:
                 return False
@@ -378,26 +377,26 @@ def _is_pattern(part: Any) -> bool:
 
 
 def _function(entry: Any) -> Any:
-    """Return the function of torch's that a pattern was traced from, or that it calls."""
+    """Return a pattern's handler or search function."""
     return getattr(entry, "handler", None) or _closed_over(entry.extra_check).get("search_fn")
 
 
 def _condition(entry: Any) -> str:
-    """Return the name of the condition under which a fitting pattern is applied, ``""`` if it has no name."""
+    """Return the name of a pattern's extra check, ``""`` if it has none."""
     check = _closed_over(entry.extra_check).get("extra_check", entry.extra_check)
     called = str(getattr(check, "__name__", ""))
     return called if called.isidentifier() and not called.startswith("_return") else ""
 
 
 def _closed_over(function: Any) -> dict[str, Any]:
-    """Return the closure of a function, by name."""
+    """Return the closure variables of a function by name."""
     code = getattr(function, "__code__", None)
     cells = zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ())
     return {variable: cell.cell_contents for variable, cell in cells}
 
 
 def _serialized(pattern: Any, called: str) -> str:
-    """Return the name under which torch keeps a pattern that it need not trace again."""
+    """Return the name of a precompiled pattern in torch's ``serialized_patterns``; ``""`` for others."""
     try:
         module = importlib.import_module(f"torch._inductor.fx_passes.serialized_patterns.{called}")
     except ImportError:

@@ -1,10 +1,10 @@
-"""Origins of each node in the stage before, by facts that torch keeps, never by guess.
+"""Origins of each node in the stage before, from facts recorded by torch, never by guess.
 
-Four facts are used, in this order: the node *is* a node of the stage before (a pass left it alone); a pass reported
-that it replaces one (pattern matcher, ``replace_all_uses_with``); tracing noted which node it ran
-(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator, and its stack
-trace. If number and trace differ the trace is right: an operator in place takes two numbers, and a view that is made
-again after one takes the next. A node for which none holds has no origin, and says why.
+Four facts are used, in this order: the node *is* a node of the stage before (no pass changed it); a pass reported that
+it replaces one (pattern matcher, ``replace_all_uses_with``); tracing recorded the node that it ran
+(``meta["from_node"]``); autograd gave the backward node the sequence number and the stack trace of its forward
+operator. If these differ, the trace is right: an in-place operator takes two numbers, and a view regenerated after it
+takes the next. A node with none of these has no origin, but a reason.
 """
 
 from __future__ import annotations
@@ -27,36 +27,34 @@ from . import fx_values, inner_derivatives, operand_reads, operator_kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
-"""Key in ``node.meta`` under which a replacement keeps the names of the nodes that it stands in for."""
+"""Key in ``node.meta`` of a replacement with the names of the nodes that it replaces."""
 
 MERGED = "compile_lens_merged"
-"""Key in ``node.meta`` under which a node that others were merged into keeps the origins of all of them."""
+"""Key in ``node.meta`` of a node into which others were merged, with the origins of all of them."""
 
 REPLACED = hook_points.declare(
     "torch.fx.graph_module:GraphModule._register_replace_node_hook", claims.ORIGINS
 )
-"""The method by which a graph module takes a function that is called for each node that another replaces."""
+"""The method of a graph module that registers a function to be called for each replaced node."""
 
 SEEDS = "inductor_seeds"
-"""The operator by which Inductor replaces the single seeds of random operators."""
+"""The operator with which Inductor replaces the separate seeds of random operators."""
 
 
 class Lineage:
-    """Follows the nodes of one graph through passes that rewrite it in place."""
+    """The history of one graph's nodes through passes that rewrite it in place."""
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         self._names: dict[torch.fx.Node, str] = {}
         self._known: set[str] = set()
-        self._graphs: dict[int, str] = {}  # by ``id``: the prefix of the names in it
+        self._graphs: dict[int, str] = {}  # prefix of names, by the graph's ``id``
         for prefix, module in modules(gm):
             self._graphs[id(module.graph)] = prefix
             for node in module.graph.nodes:
                 self._names[node] = prefix + node.name
                 self._known.add(prefix + node.name)
         self._replaced: dict[str, dict[str, None]] = {}
-        self._stand_ins: dict[
-            str, str
-        ] = {}  # of the graph itself: new names, each with a node whose place it takes
+        self._stand_ins: dict[str, str] = {}  # in the graph itself: the node that each new name replaces
         self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
         self._attributes = {str(n.target): n.name for n in gm.graph.nodes if n.op == "get_attr"}
@@ -64,7 +62,7 @@ class Lineage:
 
     @contextlib.contextmanager
     def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
-        """Note every ``replace_all_uses_with`` in ``gm`` and its bodies for the duration."""
+        """Record every ``replace_all_uses_with`` in ``gm`` and its bodies for the duration."""
         with contextlib.ExitStack() as watched:
             for prefix, module in modules(gm):
                 watched.enter_context(self._watched(module, prefix))
@@ -84,7 +82,7 @@ class Lineage:
             if not prefix and sys._getframe(2).f_code.co_name == "replace_all_uses_with":
                 self._stand_ins.setdefault(
                     str(new), old.name
-                )  # torch calls the same for an input of one reader
+                )  # torch also calls the hook for one reader's input
             names = replaced.setdefault(f"{prefix}{new}", {})
             if prefix + old.name not in names:  # torch calls this for every reader
                 names[prefix + old.name] = None
@@ -97,11 +95,12 @@ class Lineage:
         try:
             yield
         finally:
-            with contextlib.suppress(AssertionError, ValueError):  # the graph module was replaced as a whole
+            with contextlib.suppress(AssertionError, ValueError):  # the whole graph module was replaced
                 gm._unregister_replace_node_hook(on_replace)
 
     def _folded(self, old: torch.fx.Node, new: str) -> list[str]:
-        """Return the names of all from which a node was computed that ``full`` replaces: none if it reads an input."""
+        """Return the origins of all inputs, direct or not, of a node replaced by ``full``; none if it reads a
+        placeholder."""
         full = old.graph.find_nodes(op="call_function", target=torch.ops.aten.full.default, sort=False)
         if all(node.name != new for node in full):
             return []
@@ -113,7 +112,7 @@ class Lineage:
         return [name for node in computed[1:] for name in self.origins(node)[0]]
 
     def origins(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        """Return the names in the followed graph from which ``node`` came, and why there are none."""
+        """Return a node's origins in the followed graph, and the reason if there are none."""
         name = self._names.get(node)
         if name is not None:
             return (name,), ""
@@ -125,26 +124,27 @@ class Lineage:
         if node.op == "output" and "output" in self._known:
             return ("output",), ""
         if SEEDS in str(node.target):
-            # One call makes the seeds of every random operator: it is there for all of them.
+            # One call creates the seeds of all random operators, and so belongs to all of them.
             served = dict.fromkeys(name for user in node.users for name in self.origins(user)[0])
             if served:
                 return tuple(served), ""
-        return (), _why_no_origin(node)
+        return (), _no_origin_reason(node)
 
     def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        """Like ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
+        """Return the same as ``origins`` for a graph whose nodes were copied with their names, as by the
+        partitioner."""
         name = self._paths.get(node.graph, "") + node.name
         if name in self._known and not {TAG, MERGED} & node.meta.keys() and node not in self._names:
             return (name,), ""
         return self.origins(node)
 
     def copied(self, gm: torch.fx.GraphModule) -> Origins:
-        """Return ``by_name`` for the nodes of ``gm`` and of its bodies, which keep their place."""
+        """Return ``by_name`` for the nodes of ``gm`` and its bodies, which have the same paths."""
         self._paths = {module.graph: prefix for prefix, module in modules(gm)}
         return self.by_name
 
     def own(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Return its own name if the followed graph has it: a copy that also stands for others was that one."""
+        """Return a node's own name, as a tuple, if the followed graph has it, even if the copy also replaces others."""
         return (node.name,) if node.name in self._known else ()
 
     def _trail(self, node: torch.fx.Node, seen: set[str]) -> tuple[str, ...]:
@@ -159,20 +159,20 @@ class Lineage:
         return tuple(names) or self.traced(node)
 
     def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Return the names in the followed graph that tracing noted for ``node``. An inlined body (of a user's
-        ``autograd.Function``) has names of its own."""
+        """Return the names in the followed graph that tracing recorded for ``node``; an inlined body (of a user's
+        ``autograd.Function``) has separate names."""
         graph, name = node.meta.get(BODY, (0, ""))
         if graph in self._graphs and self._graphs[graph] + name in self._known:
             return (self._graphs[graph] + name,)
         return self.named(node.meta.get("from_node", ()))
 
     def named(self, trail: Iterable[Any]) -> tuple[str, ...]:
-        """Return the names in the followed graph of a trail that tracing noted."""
+        """Return the names in the followed graph of a ``from_node`` trail."""
         each = (self._graphs[s.graph_id] + s.name for s in sources(trail) if s.graph_id in self._graphs)
         return tuple(dict.fromkeys(name for name in each if name in self._known))
 
     def names_of(self, nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
-        """Return the names in the followed graph of nodes that are in it, or that replace nodes in it."""
+        """Return the names in the followed graph of nodes in it, or of those that the nodes replace."""
         names: dict[str, None] = {}
         for node in nodes:
             if node in self._names:
@@ -182,16 +182,16 @@ class Lineage:
         return tuple(names)
 
     def follows(self, graph: torch.fx.Graph) -> bool:
-        """Return True if any node of ``graph`` is a followed one (else the graph was rebuilt)."""
+        """Return True if ``graph`` has any followed node; if not, it was rebuilt."""
         return any(node in self._names for node in graph.nodes)
 
     def value_of(self, node: torch.fx.Node, left: Collection[str]) -> str:
-        """Return the name in the followed graph of the node whose value ``node`` has: its own, or that of a node whose
-        place it took everywhere and that is not ``left`` in the graph; ``""`` if there is none."""
+        """Return the name in the followed graph of the node with the same value: its own, or that of a node that it
+        replaced everywhere and that is not ``left`` in the graph; ``""`` if none."""
         return self._names.get(node) or self.value_of_new(node.name, left)
 
     def value_of_new(self, name: str, left: Collection[str]) -> str:
-        """Return the same for a node that a pass added."""
+        """Return the same as ``value_of`` for the name of a node that a pass added."""
         for _ in self._stand_ins:
             name = self._stand_ins.get(name, "")
             if not name or name in left:
@@ -211,14 +211,13 @@ class Lineage:
         return self._inputs
 
     def views_of_result(self, place: Any) -> list[str]:
-        """Return the names of the views on the way to a result of the followed graph, by its position, the last of
-        them first."""
+        """Return the names of the chain of views that ends in the result at a position, the last view first."""
         at_place = isinstance(place, int) and place < len(self._results)
         return [node.name for node in view_path(self._results[place])] if at_place else []
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Names of the nodes that read a tensor of the followed graph's module, by its path there."""
+        """Names of the nodes that read a tensor of the followed graph's module, by the tensor's path."""
         return self._attributes
 
 
@@ -233,7 +232,7 @@ def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, t
 
 
 def view_path(node: Any) -> list[torch.fx.Node]:
-    """Return a view, its base as long as that is a view too, and so on."""
+    """Return a chain of views: a node if it is a view, then its base if that is a view, and so on."""
     views: list[torch.fx.Node] = []
     while (
         isinstance(node, torch.fx.Node)
@@ -246,7 +245,7 @@ def view_path(node: Any) -> list[torch.fx.Node]:
 
 
 def _described_results(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
-    """Return a graph's results, each with AOTAutograd's description; empty if it has none."""
+    """Return AOTAutograd's description of each result of a graph, with the result; empty without descriptions."""
     end = fx_values.output(graph)
     descriptions = end.meta.get("desc") if end is not None else None
     return (
@@ -255,13 +254,13 @@ def _described_results(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
 
 
 def sources(trail: Iterable[Any]) -> Iterator[Any]:
-    """Yield every ``NodeSource`` of a trail, the nearest first."""
+    """Yield every ``NodeSource`` of a trail, nearest first."""
     for source in trail:
         yield source
         yield from sources(source.from_node)
 
 
-def _why_no_origin(node: torch.fx.Node) -> str:
+def _no_origin_reason(node: torch.fx.Node) -> str:
     if node.op == "output":
         return "the result of the graph"
     if node.op == "placeholder":
@@ -278,7 +277,7 @@ class JointOrigins:
         self._lineage = lineage
         self._traced: dict[torch.fx.Node, tuple[str, ...]] = {}
         self._first: dict[int, tuple[str, ...]] = {}
-        self._at: dict[str, set[tuple[str, ...]]] = {}  # what ran at a stack trace
+        self._at: dict[str, set[tuple[str, ...]]] = {}  # operators by stack trace
         self._cache: dict[torch.fx.Node, tuple[str, ...]] = {}
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
         primals = [n for n in placeholders if not _is_tangent(n)]
@@ -286,10 +285,10 @@ class JointOrigins:
         for node in gm.graph.nodes:
             number = node.meta.get("seq_nr")
             traced = self._traced[node] = lineage.traced(node)
-            # The first operator under a number is the one that autograd made the number for; what follows
-            # under the same number is not differentiable.
+            # The first operator with a number is the one for which autograd assigned it; later ones with the same
+            # number are not differentiable.
             if traced and number is not None and not node.meta.get("autograd_backward"):
-                if number >= 0:  # less where nothing needs a gradient: of every operator alike
+                if number >= 0:  # negative for all operators if nothing needs a gradient
                     self._first.setdefault(number, traced)
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
@@ -303,14 +302,14 @@ class JointOrigins:
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
         if self.derivative(node):
-            # Torch gives the nodes of a hook the stack trace of gradients that are added there.
+            # Torch gives a hook's nodes the stack trace of gradients added there.
             node.meta[NO_LINE] = True
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
 
     def _regenerated_views(self) -> dict[torch.fx.Node, tuple[str, ...]]:
-        """Return views that AOTAutograd makes again at the end, since their base was changed in place after the
-        program had made them: no operator was traced then, but each is a result of the graph, or on the way to one."""
+        """Return the origins of views that AOTAutograd regenerates at the end, because their base was changed in place
+        later. No operator is traced for them, but each is a result of the graph or leads to one."""
         origins: dict[torch.fx.Node, tuple[str, ...]] = {}
         for one, result in self._results:
             if type(one).__name__ != "PlainAOTOutput":
@@ -324,7 +323,7 @@ class JointOrigins:
         return origins
 
     def derivative(self, node: torch.fx.Node) -> bool:
-        """Return True if autograd made the node, for the derivative of its origin, if known."""
+        """Return True if autograd created the node, for the derivative of its origin if that is known."""
         if self._traces(node) or node.op not in ("call_function", "get_attr"):
             return False
         value = _written_back(node)
@@ -344,18 +343,18 @@ class JointOrigins:
             name = self._inputs.get(node)
             if isinstance(index, int) and not _is_tangent(node) and index < len(self._lineage.inputs):
                 name = self._lineage.inputs[index]
-            if name is None:  # AOTAutograd turns attributes of the graph's module into inputs
+            if name is None:  # AOTAutograd lifts attributes of the graph's module to inputs
                 name = self._lineage.attributes.get(str(getattr(node.meta.get("desc"), "target", None)))
             names: tuple[str, ...] = (name,) if name is not None else ()
         else:
             names = self._traces(node)
-            if names:  # of a derivative that the program takes itself, this is the call that asked for it
+            if names:  # for a derivative that the program takes itself, this is the requesting call
                 trails = node.meta.get(inner_derivatives.FORWARD, ())
                 forward = (name for trail in trails for name in self._lineage.named(trail))
                 names = tuple(dict.fromkeys((*forward, *names)))
             if not names and node.meta.get("is_gradient_acc"):
-                # Autograd adds up gradients of one tensor: it serves every operator that a summand came from. What a
-                # hook computes there bears the same mark, and belongs to no operator.
+                # A sum of gradients of one tensor belongs to the operators of all summands. Nodes of a hook there have
+                # the same mark, and belong to no operator.
                 summands = node.all_input_nodes
                 if len(summands) > 1:
                     of = self._of_result if all(map(_is_tangent, summands)) else self._names
@@ -368,14 +367,14 @@ class JointOrigins:
         return names
 
     def _of_result(self, tangent: torch.fx.Node) -> tuple[str, ...]:
-        """Return the origins of the result whose gradient a tangent is."""
+        """Return the origins of the result of which a tangent is the gradient."""
         of = getattr(tangent.meta.get("desc"), "output", None)
         result = next((node for one, node in self._results if of is not None and one == of), None)
         return self._names(result) if isinstance(result, torch.fx.Node) else ()
 
     def _differentiated(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Return the forward operator with the number of a backward node, unless its stack trace points to another;
-        empty if that is not a single one."""
+        """Return the forward operator with a backward node's sequence number, or the one with its stack trace if these
+        differ; empty if that is ambiguous."""
         named = self._first.get(node.meta["seq_nr"], ())
         at = self._at.get(node.meta.get("stack_trace", ""))
         if at is None or named in at:
@@ -384,9 +383,8 @@ class JointOrigins:
 
 
 def _written_back(node: torch.fx.Node) -> torch.fx.Node | None:
-    """Return the value that AOTAutograd writes into an input at the end of the graph (running statistics, the
-    parameters of a step), as the program changed it in place. Its number is that of the last operator: its value has
-    the origin."""
+    """Return the value that AOTAutograd writes into an input at the graph's end, since the program changed the input in
+    place (running statistics, parameters). The write has the last operator's number, so the value has the origin."""
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
         return None
     place, *rest = node.all_input_nodes or (node,)
@@ -405,15 +403,14 @@ def joint_origins(lineage: Lineage, gm: torch.fx.GraphModule) -> Origins:
 
 
 BODY = "compile_lens_body"
-"""Key in ``node.meta`` under which a node traced from a body keeps its operator: the ``id`` of the body's graph, and a
-name."""
+"""Key in ``node.meta`` of a node traced from a body with its operator: the ``id`` of the body's graph, and a name."""
 
 
 class BodyTracer(torch.fx.Interpreter):  # type: ignore[misc]
-    """A body of FlexAttention, which tracing runs as a function; it notes which operators become which nodes.
+    """A body of FlexAttention that records, when tracing runs it as a function, the operator of each new node.
 
-    Torch notes this itself for the bodies of ``cond`` and the like; here all of a body bears the call's mark. Torch's
-    own notes are not changed.
+    Torch records this for bodies of ``cond`` and the like, but attributes all nodes of a FlexAttention body to the
+    call. Torch's own records are not changed.
     """
 
     def __call__(self, *args: Any) -> Any:
@@ -431,12 +428,12 @@ class BodyTracer(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 def _call_flex(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call the operator with bodies that note their operators, in whatever graph it runs or is traced."""
+    """Call the operator with bodies that record their operators, in any graph."""
     return real(*map(_traced_body, args), **{name: _traced_body(value) for name, value in kwargs.items()})
 
 
 def _traced_body(value: Any) -> Any:
-    if isinstance(value, tuple):  # a mask, with its body at the end
+    if isinstance(value, tuple):  # a block mask, whose last item is its body
         return (
             tuple(map(_traced_body, value))
             if any(isinstance(v, torch.fx.GraphModule) for v in value)

@@ -1,4 +1,4 @@
-"""Runs the graph that AOTAutograd traced, before Inductor's passes, as far as single values of it need."""
+"""Runs of AOTAutograd's traced graph, before Inductor's passes, as far as requested values need."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from .provenance import view_path
 CONSTRUCTED = frozenset(
     "clone copy full full_like zeros zeros_like ones ones_like arange iota lift_fresh_copy scalar_tensor".split()
 )
-"""Operators that copy or construct: their result is no value of an operation."""
+"""Operators that copy or construct, whose results are not compared."""
 
 
 class NotRunError(RuntimeError):
-    """The reason why a value was not computed."""
+    """Raised if a value was not computed, with the reason."""
 
 
 class ReferenceGraph:
     """A copy of the graph before Inductor's passes.
 
     Attributes:
-        index: place of each node in program order, by name.
-        differentiates: True if the graph has a backward too.
-        values: names of the nodes that compute a tensor, in program order; views, copies and constants are none.
-        reasons: why a node is not computed here, by name: it, or what it reads, is random or the program's own.
+        index: position of each node in program order, by name.
+        differentiates: True if the graph includes a backward.
+        values: names of the nodes that compute a tensor, in program order, without views, copies and constants.
+        reasons: reasons for nodes that are not computed, by name: the node or an input is random or the program's own
+            operator.
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -53,7 +54,7 @@ class ReferenceGraph:
         self.differentiates = any(name.startswith("tangents") for name in self.nodes)
 
     def value_of(self, name: str) -> str:
-        """Return the node whose numbers a view has, all of them; else the name itself."""
+        """Return the node of which a view has all elements; for other nodes the name itself."""
         path = view_path(self.nodes[name])
         end = path[-1].all_input_nodes[0] if path and path[-1].all_input_nodes else None
         if end is None or end.op != "call_function":
@@ -63,7 +64,7 @@ class ReferenceGraph:
         return self.names[end] if same else name
 
     def above(self, name: str) -> set[str]:
-        """Return the names of all nodes from which one is computed."""
+        """Return the names of all nodes from which a node is computed."""
         names: dict[str, None] = {name: None}
         pending = [self.nodes[name]]
         for node in pending:
@@ -74,15 +75,15 @@ class ReferenceGraph:
         return {*names} - {name}
 
     def of_targets(self, name: str, targets: frozenset[Any]) -> bool:
-        """Return True if a node, or one from which it is computed, calls one of the operators."""
+        """Return True if a node, or one from which it is computed, calls one of ``targets``."""
         return any(self.nodes[one].target in targets for one in (name, *self.above(name)))
 
 
 class ReferenceRun:
-    """One run of a reference graph, node by node as far as the values that are taken need, with no value kept longer
-    than it is read. ``wide`` runs it in float64.
+    """One run of a reference graph, node by node as far as the taken values need, which frees each value after its last
+    use. With ``wide`` it runs in float64.
 
-    ``wanted`` counts how often each value will be taken.
+    ``wanted`` is the number of times that each value will be taken.
     """
 
     def __init__(self, graph: ReferenceGraph, wanted: Counter[str], wide: bool = False) -> None:
@@ -100,16 +101,16 @@ class ReferenceRun:
                     needed.append(one)
 
     def give(self, inputs: dict[str, Any]) -> None:
-        """Take the values of placeholders, by name."""
+        """Set the values of placeholders by name."""
         nodes = self.graph.nodes
         self._env.update(
             {nodes[n]: v for n, v in inputs.items() if n in nodes and nodes[n].op == "placeholder"}
         )
 
     def take(self, name: str) -> Any:
-        """Return a value, which is forgotten here if nothing else needs it.
+        """Return a value, and free it here if nothing else needs it.
 
-        Raises NotRunError: the value cannot be computed.
+        Raises NotRunError if the value cannot be computed.
         """
         if name in self.graph.reasons:
             raise NotRunError(self.graph.reasons[name])
@@ -122,12 +123,12 @@ class ReferenceRun:
         return value
 
     def pack(self, own: ReferenceRun) -> None:
-        """Keep what is still to be read as its difference from the same values in their own types, which is half as
-        large."""
+        """Store the values still needed as differences from ``own``'s values in their own dtypes, in half the
+        memory."""
         pack(self._env, own._env)
 
     def release(self) -> None:
-        """Forget all but what was given: it would be computed again."""
+        """Free all values but the placeholders'; they would be recomputed."""
         self._env = {node: value for node, value in self._env.items() if node.op == "placeholder"}
 
     def _value(self, node: torch.fx.Node) -> Any:
@@ -155,7 +156,7 @@ class ReferenceRun:
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._value)
                 assert callable(node.target)
                 result = node.target(*args, **kwargs)
-        except Exception as error:  # an operator refuses in its own way
+        except Exception as error:  # an operator may raise anything
             lines = (str(error).strip() or type(error).__name__).splitlines()
             where = "in float64" if self.wide else "in its own types"
             raise NotRunError(f"{node.target} does not run {where}: {lines[0][:200]}") from error
@@ -176,7 +177,7 @@ class ReferenceRun:
 
 
 def nodes_needed(graph: ReferenceGraph, names: Iterable[str]) -> Counter[str]:
-    """Return how often each of some values is taken, of those that can be computed."""
+    """Return the number of times that each value in ``names`` is taken, for those that can be computed."""
     return Counter(name for name in names if name in graph.nodes and name not in graph.reasons)
 
 

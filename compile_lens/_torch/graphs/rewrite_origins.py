@@ -1,8 +1,8 @@
-"""Origins of rewritten nodes: each new node keeps the names of the nodes that it replaces.
+"""Origins of rewritten nodes: each new node gets the names of the nodes that it replaces.
 
-Pattern rewrites, random operators of a checkpoint, constant folding, and equal nodes that torch merges into one when
-it rebuilds a graph, as the partitioner and freezing do (``fx_graph_cse``). The node into which another was merged is
-observed, not worked out: a reader of the old node reads the other in the new graph.
+This covers pattern rewrites, random operators of a checkpoint, constant folding, and equal nodes that torch merges when
+the partitioner or freezing rebuilds a graph (``fx_graph_cse``). The node into which another was merged is observed: a
+reader of the old node reads it in the new graph.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
     limit = in_slot(LIMIT)
     if limit is not None and not limit.allows(PASS, lambda: _merging(draft, real, graph, result)):
         return graph
-    if lineage is None or not lineage.follows(graph):  # the graph of a body
+    if lineage is None or not lineage.follows(graph):  # a body's graph
         return result
     where = patterns.place_of(real)
     rewrites = tuple(
@@ -48,8 +48,8 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
 
 
 def _merging(draft: Draft, real: Any, graph: torch.fx.Graph, result: torch.fx.Graph) -> Transformation:
-    """Return the description of a merge: of nodes that compute something else in the new graph, which no merge should
-    leave; if there is none, of all that were merged."""
+    """Return the description of a merge: of nodes that wrongly compute something else in the new graph, or, if there
+    are none, of all merged nodes."""
     new = {node.name: node for node in result.nodes}
     other = [
         node for node in graph.nodes if node.name in new and _constants(node) != _constants(new[node.name])
@@ -59,14 +59,13 @@ def _merging(draft: Draft, real: Any, graph: torch.fx.Graph, result: torch.fx.Gr
 
 
 def _constants(node: torch.fx.Node) -> Any:
-    """Return the operator of a node and all arguments that are no nodes."""
+    """Return a text with a node's operator and all arguments that are not nodes."""
     return str(torch.fx.node.map_arg((node.target, node.args, node.kwargs), lambda one: "node"))
 
 
 @hook("torch._inductor.freezing:fx_graph_cse", claims.REWRITES, claims.ORIGINS)
 def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
-    """Record the nodes that freezing merges: a copy keeps the origins of its node and of all that were merged
-    with it."""
+    """Record the nodes that freezing merges; a copy gets the origins of its node and of all nodes merged with it."""
     result = real(graph, *args, **kwargs)
     lineage = graph_chain.chain_of(draft).current
     if lineage is None or not lineage.follows(graph):
@@ -89,8 +88,8 @@ def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
 def _fold_constant(
     draft: Draft, real: Any, gm: torch.fx.GraphModule, node: torch.fx.Node, *args: Any, **kwargs: Any
 ) -> None:
-    """Give a folded constant the origins of the node that it replaces and of all from which that was computed, as it
-    depends on no input."""
+    """Give a folded constant the origins of the node that it replaces and of all nodes from which that is computed,
+    which depend on no input."""
     lineage = graph_chain.chain_of(draft).current
     before = node.prev
     names: tuple[str, ...] = ()
@@ -110,8 +109,8 @@ for _place in ("freezing", "constant_folding"):
 
 @hook("torch._inductor.freezing:convert_conv_weights_to_channels_last", claims.ORIGINS)
 def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
-    """Give layout copies an origin. Weights are copied into the layout that a convolution wants, and results into the
-    program's: a copy is there for its readers, or for the graph's result."""
+    """Give layout copies the origins of their readers, or of the copied value for a result of the graph. Weights are
+    copied to the layout of a convolution, results to the program's layout."""
     lineage = graph_chain.chain_of(draft).current
     before = set(gm.graph.nodes)
     real(gm, *args, **kwargs)
@@ -122,8 +121,8 @@ def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: An
 
 
 def clear_tags(gm: torch.fx.GraphModule) -> None:
-    """Remove the tags: the graph is a stage of the record, and its nodes are followed under their own names from
-    here."""
+    """Remove the tags after the graph was recorded as a stage, from which its nodes are followed under their own
+    names."""
     for _, module in modules(gm):
         for node in module.graph.nodes:
             node.meta.pop(TAG, None)
@@ -133,7 +132,7 @@ def clear_tags(gm: torch.fx.GraphModule) -> None:
 def _rewrite(
     lineage: Lineage, where: str, stays: torch.fx.Node, kept: torch.fx.Node, gone: list[torch.fx.Node]
 ) -> Rewrite:
-    """Give the node that stays the origins of all that it replaces, and return the rewrite."""
+    """Give the remaining node the origins of all nodes that it replaces, and return the rewrite."""
     origins = tuple(dict.fromkeys(name for node in (kept, *gone) for name in lineage.origins(node)[0]))
     stays.meta[MERGED] = origins
     before = [(node.name, node_changes.line(node_changes.state_of(node))) for node in gone]
@@ -147,9 +146,9 @@ def _rewrite(
 def merges(
     old: torch.fx.Graph, new: torch.fx.Graph
 ) -> list[tuple[torch.fx.Node, torch.fx.Node, list[torch.fx.Node]]]:
-    """Return the nodes of ``new`` that replace several of ``old``, each with its own original and with the others.
+    """Return the nodes of ``new`` that replace several of ``old``, each with its own original and the merged others.
 
-    ``new`` is a copy of ``old``, its nodes under their own names, without some nodes.
+    ``new`` is a copy of ``old`` with the same names, without some nodes.
     """
     if len(new.nodes) == len(old.nodes):
         return []
@@ -175,7 +174,7 @@ def merges(
 
 
 def _inputs(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """Return the nodes in its arguments, as often as they occur."""
+    """Return the nodes in a node's arguments, with repetitions."""
     nodes: list[torch.fx.Node] = []
 
     def read(arg: torch.fx.Node) -> torch.fx.Node:
@@ -190,11 +189,11 @@ def _inputs(node: torch.fx.Node) -> list[torch.fx.Node]:
 def _run_with_state(
     chain: GraphChain, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Tag the operators of a checkpoint that run a random operator again.
+    """Tag the operators with which a checkpoint reruns random operators.
 
-    The partitioner replaces each by a higher-order operator that runs it and keeps the state of the generator, or sets
-    it. Names do not help: torch numbers new ones from what is free in the half, where ``getitem_2`` is another than in
-    the joint graph.
+    The partitioner replaces each by a higher-order operator that runs it and saves or sets the generator's state. Names
+    cannot be used: torch numbers new nodes separately in each half, where ``getitem_2`` differs from that in the joint
+    graph.
     """
     before = [(half.graph, [*half.graph.nodes]) for half in (forward, backward)]
     values = {node: node.meta.get("val") for _, nodes in before for node in nodes}
@@ -209,7 +208,7 @@ def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.
     gone = [node for node in before if node not in left]
     runners = [node for node in graph.nodes if node not in known and ran(node) is not None]
     if [ran(node) for node in runners] != [node.target for node in gone if node.op != "output"]:
-        return  # each stands where its operator stood: else it is not known which is which
+        return  # they correspond by order only; otherwise the pairs are unknown
     for node, old in zip(runners, gone):
         node.meta[TAG] = (old.name,)
         saves = target_text(node.target) == "run_and_save_rng_state"
@@ -223,7 +222,7 @@ def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.
 def _apply_pattern(
     chain: GraphChain, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
 ) -> Any:
-    """Tag every node that the pattern matcher makes with the nodes that it matched."""
+    """Tag every node that the pattern matcher creates with the names of the matched nodes."""
     limit, passes = in_slot(LIMIT), in_slot(PASSES)
     needed = passes is not None and passes.needed
     if limit is not None and not needed and not limit.allows(PASS, lambda: _described(entry, match)):
@@ -255,7 +254,7 @@ for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternE
 def _decompose_write(
     chain: GraphChain, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Tag the view and the copy into which a write into a view is decomposed."""
+    """Tag the nodes into which a write to a view is decomposed with its origins."""
     lineage = chain.current
     if lineage is None:
         return real(graph, node, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Sums of eager PyTorch in another order: one number after another."""
+"""Eager PyTorch's sums in sequential order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ SUMS = frozenset(
     for packet in (aten.sum, aten.mean, aten.convolution_backward)
     for name in packet.overloads()
 )
-"""Operators whose sums have another order in ``SequentialSums``."""
+"""Operators whose order of summation ``SequentialSums`` changes."""
 
 
 class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """Computes sums and means, and the gradient of a convolution's bias, by adding one number after another.
+    """A mode that computes sums, means and the gradient of a convolution's bias by sequential addition.
 
-    Eager adds in a tree, whose error hardly grows with the length; a loop over rows adds in sequence. Both are right.
+    Eager adds in a tree, whose error hardly grows with the length; a loop over rows adds sequentially. Both are
+    correct.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -41,14 +42,14 @@ class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not t
 
 
 def in_sequence(x: torch.Tensor, dims: Sequence[int] | None, like: torch.Tensor) -> torch.Tensor:
-    """Return the sum of a tensor over dimensions (all where there is none), in the shape of another; that itself where
-    the order cannot matter."""
+    """Return the sum of a tensor over ``dims`` (None or empty for all) in the shape of ``like``; ``like`` itself if the
+    order cannot matter."""
     if not (x.dim() and x.numel() and like.is_floating_point() and x.layout == torch.strided):
         return like
     over = [d % x.dim() for d in dims] if dims else list(range(x.dim()))
     kept = [d for d in range(x.dim()) if d not in over]
     length = math.prod(x.shape[d] for d in over)
-    # As eager does: half precision is added up in float32.
+    # As in eager, half precision is summed in float32.
     rows = x.to(torch.promote_types(like.dtype, torch.float32)).permute(*over, *kept).reshape(length, -1)
     start = rows.new_zeros(1, rows.shape[1])
     return start.index_add_(0, torch.zeros(length, dtype=torch.int64), rows).reshape(like.shape)

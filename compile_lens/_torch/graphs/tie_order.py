@@ -1,4 +1,4 @@
-"""Another order of equal elements, where torch promises none: ``sort`` without ``stable``, ``topk``, ``median``."""
+"""Another order of equal elements where torch guarantees none: ``sort`` without ``stable``, ``topk``, ``median``."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ UNORDERED = frozenset(
         aten.mode.default,
     )
 )
-"""Operators that return values of one dimension and the index of each, of equal ones whichever they like."""
+"""Operators that return values along a dimension with their indices, in unspecified order for equal values."""
 
 
 class Ties(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """For the duration, such operators take the last of equal elements where they took the first: a result that then
-    differs depends on what torch does not promise. With ``last=False`` they do as ever: that run has a mode as well.
+    """A mode in which such operators take the last of equal elements instead of the first, so that a changed result
+    depends on an unspecified order. With ``last=False`` nothing changes, for a comparable run under a mode.
 
     Attributes:
-        count: how often one of the operators was called.
+        count: number of calls of these operators.
     """
 
     def __init__(self, last: bool) -> None:

@@ -1,8 +1,7 @@
-"""Elements that the windows of an operator cover: a pool, a convolution, ``im2col`` and their backwards.
+"""Number of elements covered by the windows of a pool, a convolution, ``im2col`` and their backwards.
 
-Windows lie on a grid of their own in each dimension. A stride that is longer than the kernel leaves gaps between them,
-dilation leaves gaps inside them, and a window may be cut off at the end. An element counts once, however many windows
-it is in.
+Windows form a grid in each dimension. A stride longer than the kernel leaves gaps between them, dilation leaves gaps
+inside them, and a window may be cut off at the end. An element counts once, however many windows it is in.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Along = Callable[["Windows"], int]
 
 
 class Windows(NamedTuple):
-    """The windows along one dimension: ``total`` of them over ``size`` elements."""
+    """The windows along one dimension: ``total`` windows over ``size`` elements."""
 
     size: int
     total: int
@@ -31,7 +30,7 @@ class Windows(NamedTuple):
     dilation: int
 
     def taps(self) -> list[range]:
-        """Return, for each position in a window, the windows that have an element there and not padding."""
+        """Return, for each position in a window, the range of windows with an element, not padding, at it."""
         firsts = [self.padding - tap * self.dilation for tap in range(self.kernel)]
         return [
             range(max(0, -(-first // self.stride)), min(self.total, -(-(self.size + first) // self.stride)))
@@ -41,7 +40,7 @@ class Windows(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def elements(windows: Windows) -> int:
-    """Return how many elements are in a window."""
+    """Return the number of elements that are in a window."""
     by_offset: dict[int, list[range]] = {}
     for tap, inside in enumerate(windows.taps()):
         step, offset = divmod(tap * windows.dilation - windows.padding, windows.stride)
@@ -51,18 +50,18 @@ def elements(windows: Windows) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def occupied(windows: Windows) -> int:
-    """Return how many windows have an element that is not padding."""
+    """Return the number of windows with an element that is not padding."""
     return union(windows.taps())
 
 
 @functools.lru_cache(maxsize=1024)
 def places(windows: Windows) -> int:
-    """Return how many places of all windows together are elements and not padding."""
+    """Return the number of positions in all windows that are elements, not padding."""
     return sum(map(len, windows.taps()))
 
 
 def union(ranges: Iterable[range]) -> int:
-    """Return how many numbers are in one of several ranges."""
+    """Return the number of integers in the union of ranges."""
     covered = end = 0
     for one in sorted(filter(None, ranges), key=lambda one: one.start):
         covered += max(0, one.stop - max(end, one.start))
@@ -71,19 +70,19 @@ def union(ranges: Iterable[range]) -> int:
 
 
 def of_pool(dims: int, named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of ``self`` a pool over the last ``dims`` dimensions reads."""
+    """Return the number of elements of ``self`` that a pool over the last ``dims`` dimensions reads."""
     image = named["self"].shape
     sizes = {**named, "stride": named.get("stride") or named["kernel_size"]}
     return _covered(elements, image[:-dims], image[-dims:], results[0].shape[-dims:], sizes)
 
 
 def of_low_memory_pool(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of ``self`` the pool reads that Inductor has in place of one with indices."""
+    """Return the number of elements of ``self`` read by Inductor's replacement for a pool with indices."""
     return of_pool(len(named["kernel_size"]), named, results)
 
 
 def of_fractional_pool(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of ``self`` a pool reads at most whose windows lie where random numbers place them."""
+    """Return the maximal number of elements of ``self`` read by a pool with randomly placed windows."""
     dims = len(named["output_size"])
     image = named["self"].shape
     return _covered(_without_overlap, image[:-dims], image[-dims:], results[0].shape[-dims:], named)
@@ -94,40 +93,39 @@ def _without_overlap(windows: Windows) -> int:
 
 
 def of_columns(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of an image ``im2col`` reads."""
+    """Return the number of elements of an image that ``im2col`` reads."""
     image = named["self"].shape
     return _covered(elements, image[:-2], image[-2:], _grid(image[-2:], named), named)
 
 
 def of_image(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of columns ``col2im`` reads: those that are not in the padding."""
+    """Return the number of elements of columns that ``col2im`` reads, which are those outside the padding."""
     image = results[0].shape
     return _covered(places, image[:-2], image[-2:], _grid(image[-2:], named), named)
 
 
 def of_convolution(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of its input a convolution reads. The windows of a transposed one are over its result:
-    an input is read unless its whole window is outside of that."""
+    """Return the number of input elements that a convolution reads. The windows of a transposed one are over its
+    result, and an input element is read unless its window is wholly outside the result."""
     return _convolved(named, results[0], "input")
 
 
 def of_transposed_convolution(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of its input a convolution reads that is transposed by its name."""
+    """Return the number of input elements that a ``conv_transpose`` operator reads."""
     return of_convolution({**named, "transposed": True}, results)
 
 
 def of_library_convolution(
     transposed: bool, named: dict[str, Any], results: Sequence[torch.Tensor]
 ) -> int | None:
-    """Return how many elements of its input a convolution of oneDNN reads, whatever operators it has after it."""
+    """Return the number of input elements that a oneDNN convolution reads, with or without fused operators."""
     image, weight = named["X"], named["W"]
     kernel = weight.shape[2 - image.dim() :]  # a packed weight may have one dimension more
     return of_convolution({**named, "input": image, "kernel": kernel, "transposed": transposed}, results)
 
 
 def of_convolved_input(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of the input the backward of a convolution reads: the gradient of the weight alone
-    needs it, and multiplies the padding as well."""
+    """Return the number of input elements that a convolution's backward reads, for the weight's gradient only."""
     if not named["output_mask"][1]:
         return 0
     whole = named["transposed"]
@@ -135,7 +133,7 @@ def of_convolved_input(named: dict[str, Any], results: Sequence[torch.Tensor]) -
 
 
 def of_convolved_gradient(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
-    """Return how many elements of the gradient the backward of a convolution reads."""
+    """Return the number of elements of the gradient that a convolution's backward reads."""
     into_input, into_weight, into_bias = named["output_mask"]
     if into_bias or (into_weight and not named["transposed"]):
         return _product(named["grad_output"].shape)
@@ -144,7 +142,7 @@ def of_convolved_gradient(named: dict[str, Any], results: Sequence[torch.Tensor]
 
 
 def _convolved(named: dict[str, Any], result: torch.Tensor, read: str) -> int | None:
-    """Return how many elements of the input, or of the gradient of the result, are connected to the other one."""
+    """Return the number of elements of the input, or of the result's gradient, that are connected to the other."""
     kernel = named["kernel"] if "kernel" in named else named["weight"].shape[2:]
     shapes = [named["input"].shape, result.shape]
     transposed = bool(named.get("transposed"))
@@ -160,8 +158,7 @@ def _convolved(named: dict[str, Any], result: torch.Tensor, read: str) -> int | 
 
 
 def _covered(measure: Along, outer: Any, image: Any, grid: Any, named: dict[str, Any]) -> int | None:
-    """Return the product over the dimensions of windows, times that of the ``outer`` sizes; None if a size is not
-    known."""
+    """Return the product of ``measure`` over the dimensions and of the ``outer`` sizes; None if a size is unknown."""
     outside = _product(outer)
     sizes = [image, grid, *_arguments(named, len(image))]
     hints = [[fx_values.hint(n) for n in along] for along in zip(*sizes)]
@@ -171,7 +168,7 @@ def _covered(measure: Along, outer: Any, image: Any, grid: Any, named: dict[str,
 
 
 def _grid(image: Any, named: dict[str, Any]) -> list[Any]:
-    """Return how many windows ``im2col`` has in each dimension."""
+    """Return the number of windows of ``im2col`` in each dimension."""
     return [
         (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
         for size, kernel, stride, padding, dilation in zip(image, *_arguments(named, len(image)))
@@ -179,7 +176,7 @@ def _grid(image: Any, named: dict[str, Any]) -> list[Any]:
 
 
 def _arguments(named: dict[str, Any], dims: int) -> list[list[Any]]:
-    """Return kernel, stride, padding and dilation for each dimension: one number may stand for all."""
+    """Return kernel, stride, padding and dilation for each dimension; a single number applies to all."""
     defaults = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
     given = [named.get(name, default) for name, default in defaults.items()]
     listed = [list(one) if isinstance(one, (list, tuple)) else [one] for one in given]
@@ -198,12 +195,12 @@ FUNCTIONS = {
     "unfold": "im2col",
     "fold": "col2im",
 }
-"""Functions of ``torch`` whose arguments are, in the same order, those of this operator of ATen."""
+"""ATen operators for functions of ``torch`` with the same order of arguments."""
 
 
 def overload(target: Any, name: str) -> Any:
-    """Return ATen's operator for a function with windows, whose name is this, or oneDNN's that Inductor fuses with
-    others when it lowers them; None for any other."""
+    """Return the ATen operator for a torch function with windows, or the oneDNN convolution that Inductor fuses with
+    other operators when it lowers them; None for others."""
     if isinstance(target, torch._ops.OpOverloadPacket) and len(target.overloads()) == 1:
         return getattr(target, target.overloads()[0])
     if isinstance(target, functools.partial):
