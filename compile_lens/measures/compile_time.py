@@ -57,6 +57,12 @@ class Spent:
         return sum(self.seconds.values())
 
 
+def compiled_without_a_call(program: ProgramRecord) -> bool:
+    """Return True if Inductor compiled something that no frame evaluation requested, as AOTInductor does."""
+    parts = (event for event in program.events if event.evaluation < 0 and not event.id)
+    return any(_PART_OF.get(event.name) == INDUCTOR for event in parts)
+
+
 def own_times(program: ProgramRecord) -> Iterator[tuple[CompileEvent, str, float]]:
     """Yield each event with a duration, its part, and its own microseconds, without nested events."""
     for thread in sorted({e.thread for e in program.events}):

@@ -313,3 +313,20 @@ def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
     )
     sure = dataclasses.replace(perhaps, certain=True)
     assert words.head(sure).endswith("was run eagerly without a compile attempt, 3 times")
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            CompileEvent("compile_fx_inner", 0.0, 5e6),
+            "no call compiled anything while it was watched, and Induct",
+        ),
+        (CompileEvent("bytecode_tracing", 0.0, 5e6), "nothing was compiled while it was watched"),
+        (CompileEvent("compile_fx_inner", 0.0, 5e6, id="0/0"), "nothing was compiled while it was watched"),
+    ],
+    ids=["AOTInductor", "export", "a backward of before"],
+)
+def test_what_inductor_compiles_without_a_call_is_not_nothing(event: CompileEvent, said: str) -> None:
+    one = ProgramRecord("p", program().environment, events=(event,), seconds=6.0)
+    assert words.verdict(one).startswith(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from compile_lens.measures.compile_time import compiled_without_a_call
 from compile_lens.measures.program import (
     Counts,
     counts,
@@ -139,7 +140,10 @@ def _verdict(program: ProgramRecord) -> str:
             before = sum(len(f.prior_ids) for f in program.prior_frames)
             known = f"; {plural(before, 'variant was', 'variants were')} compiled before" if before else ""
             left = "".join(f"; {one}" for one in _left(program, own))
-            return f"nothing was compiled while it was watched{known}{left}"
+            what = "nothing was compiled while it was watched"
+            if compiled_without_a_call(program):
+                what = "no call compiled anything while it was watched, and Inductor compiled without one"
+            return f"{what}{known}{left}"
         left = ", ".join(_left(program, dataclasses.replace(own, permanently_eager=0)))
         return f"nothing was compiled: {left or NO_OPERATION}"
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
