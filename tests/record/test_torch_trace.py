@@ -430,3 +430,12 @@ def test_entries_of_another_rank_are_left_out() -> None:
 
 def _of_rank(lines: str, rank: int) -> str:
     return re.sub(r"(?m)^(V.*\] \{)", rf'\1"rank": {rank}, ', lines)
+
+
+def test_a_log_without_its_beginning_is_not_whole() -> None:
+    """It is cut between two entries, so that each that is left can be read."""
+    whole = names() + compiled("0/0") + compiled("1/0", "g", 9)
+    assert not read(whole).lacks(claims.GRAPHS)
+    rest = entry("str", ["/a/other.py", 7]) + compiled("1/0", "g", 9)
+    assert "beginning" in read(rest).lacks(claims.GRAPHS)
+    assert "at least 1 graph" in text.page(document(read(rest)), 200, False)

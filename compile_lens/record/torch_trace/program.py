@@ -102,7 +102,13 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         graphs=graphs,
         library_skips=elsewhere,
         events=paired_events(log.events, began),
-        missing=(*_not_in_log(frames), *([Missing(claims.BREAKS, OLD)] if old else ()), *_damaged(damage)),
+        missing=(
+            *_not_in_log(frames),
+            *([Missing(claims.BREAKS, OLD)] if old else ()),
+            *_damaged(damage),
+            # Torch numbers the names of files from 0, and writes each where it first needs it.
+            *(_NO_BEGINNING if log.files and 0 not in log.files else ()),
+        ),
         notes=_notes(lost, log.other_ranks),
         created=_timestamp(began),
         log="TORCH_TRACE",
@@ -203,6 +209,8 @@ _CLAIMS_BY_KIND = {
 _PAYLOAD_REQUIRED_KINDS = ("dynamo_cpp_guards_str", "chromium_event")
 """Kinds of entries that are lost if their payload is unreadable."""
 _ALL_CLAIMS = tuple(dict.fromkeys(claim for of_kind in _CLAIMS_BY_KIND.values() for claim in of_kind))
+
+_NO_BEGINNING = tuple(Missing(claim, "the beginning of the log is cut off") for claim in _ALL_CLAIMS)
 
 
 def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
