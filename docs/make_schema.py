@@ -226,7 +226,6 @@ class Program(TypedDict):
     state: str
     verdict: str
     counts: Counts
-    break_sites_at_least: bool
     causes: list[Cause]
     lines: dict[str, States]
     profile: Profile | None

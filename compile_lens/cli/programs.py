@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 def summary(program: Program) -> dict[str, Any]:
     """Return the summary of a program; ``--out record.json`` writes the full record."""
-    from ..measures.program import sites_are_lower_bound
     from ..views.words import program as words
 
     record = program.record
@@ -28,7 +27,6 @@ def summary(program: Program) -> dict[str, Any]:
         "state": words.state(record),
         "verdict": words.verdict(record),
         "counts": asdict(program.counts),
-        "break_sites_at_least": sites_are_lower_bound(record),
         "causes": [
             {
                 "kind": cause.kind,

@@ -73,7 +73,7 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
         told = " ".join(full(live).partition("Lines")[0].split())
         assert "at least" not in told.partition("graph break")[2][:60]
     assert main(["import", str(run / "log"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["break_sites_at_least"] is True
+    assert json.loads(capsys.readouterr().out)["counts"]["at_least"] == ["break_sites"]
 
 
 def visits(record: ProgramRecord) -> list[tuple[Any, FrameEvaluation]]:

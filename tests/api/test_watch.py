@@ -548,6 +548,7 @@ def test_a_torch_without_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     with compile_lens.watch() as program:
         watched.run("two_breaks")
     assert program.counts.graphs == 2 and program.breaks == ()
+    assert {"breaks", "break_sites"} <= {*program.counts.at_least}
     assert [m.stage for m in program.record.missing] == ["graph breaks", "which lines were traced"]
     assert "✓" not in full(program) and "graph breaks not seen" in full(program)
 
