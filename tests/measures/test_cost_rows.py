@@ -501,6 +501,7 @@ def weighted(x: torch.Tensor, bias: torch.Tensor, rows: torch.Tensor) -> torch.T
 
 
 @pytest.mark.torch
+@pytest.mark.full
 def test_lines_have_the_same_bytes_with_symbolic_sizes_as_with_fixed_ones() -> None:
     inputs = torch.rand(6, 14), torch.rand(14), torch.arange(6, dtype=torch.uint8)
     fixed, symbolic = (

@@ -220,6 +220,7 @@ def noisy(x: torch.Tensor) -> torch.Tensor:
     return x.tanh() + torch.randn_like(x)
 
 
+@pytest.mark.full
 def test_random_numbers_are_no_library_call_where_only_their_seeds_are() -> None:
     """The generated kernel has the numbers: torch's code calls ``normalized_rand_cpu`` or ``randn_cpu`` in it."""
     _, (code,) = run_and_get_code(torch.compile(noisy), torch.rand(4))
