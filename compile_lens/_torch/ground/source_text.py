@@ -17,12 +17,12 @@ import re
 import types
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...record import syntax
 
-_FUTURE = functools.reduce(
+_FUTURE: int = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
 _MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)
@@ -87,6 +87,10 @@ def _is_text_of(code: types.CodeType, lines: list[str]) -> bool:
     same_name = _codes(code, lines).get(code.co_name, [])
     if any(one == code and _places(one) == _places(code) for one in same_name):
         return True
+    # IPython compiles each statement of a cell alone: what a call of an imported name becomes depends on that.
+    alone = _compiled_alone("".join(lines), _flags(code))
+    if any(one == code and _places(one) == _places(code) for one in alone.get(code.co_name, [])):
+        return True
     # A test framework writes assertions anew, in their places.
     asserted = _asserted("".join(lines))
     return bool(asserted) and any(_steps(one, asserted) == _steps(code, asserted) for one in same_name)
@@ -94,30 +98,51 @@ def _is_text_of(code: types.CodeType, lines: list[str]) -> bool:
 
 def _codes(code: types.CodeType, lines: list[str]) -> _Codes:
     """Return the codes of a text by their names; empty if it is no Python."""
-    flags = code.co_flags & _FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    flags = _flags(code)
     key = code.co_filename, flags
     known = _texts.get(key)
     if known is not None and known[0] is lines:
         return known[1]
-    by_name: dict[str, list[types.CodeType]] = {}
-    for one in _inner(_compiled("".join(lines), flags)):
-        by_name.setdefault(one.co_name, []).append(one)
+    by_name = _by_name([_compiled("".join(lines), flags)])
     if len(_texts) >= _TEXTS:
         _texts.clear()
     _texts[key] = lines, by_name
     return by_name
 
 
-def _compiled(text: str, flags: int) -> types.CodeType | None:
+def _flags(code: types.CodeType) -> int:
+    return code.co_flags & _FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def _compiled(text: str | ast.Module, flags: int) -> types.CodeType | None:
+    """Return the code of a text, or of its tree; None if it is no Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what Python has to say of the text, it said before
-        for one in (text, _MAGIC.sub(r"\1pass", text)):
+        for one in (text, _MAGIC.sub(r"\1pass", text)) if isinstance(text, str) else (text,):
             try:
                 code = compile(one, "<text>", "exec", flags, dont_inherit=True)
                 return code if isinstance(code, types.CodeType) else None
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
     return None
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled_alone(text: str, flags: int) -> _Codes:
+    """Return the codes of the statements of a text, each compiled alone, by their names."""
+    try:
+        tree = syntax.parse(_MAGIC.sub(r"\1pass", text))
+    except (SyntaxError, ValueError):
+        return {}
+    return _by_name(_compiled(ast.Module([statement], []), flags) for statement in tree.body)
+
+
+def _by_name(codes: Iterable[types.CodeType | None]) -> _Codes:
+    by_name: dict[str, list[types.CodeType]] = {}
+    for code in codes:
+        for one in _inner(code):
+            by_name.setdefault(one.co_name, []).append(one)
+    return by_name
 
 
 def _inner(code: types.CodeType | None) -> Iterator[types.CodeType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import linecache
 import os
@@ -145,6 +146,23 @@ def test_a_cell_with_commands_of_its_shell_has_its_text(file: Path) -> None:
     assert source_text.check(code)
     rewritten(file, f"{text}this is no Python")
     assert not source_text.check(code)
+
+
+@pytest.mark.parametrize("edit", [None, *EDITS])
+def test_a_cell_is_compiled_statement_by_statement(edit: str | None, file: Path) -> None:
+    """As IPython does: then Python does not know that ``torch`` is a module, and calls its functions otherwise."""
+    text = BODY.replace("x.sin()", "torch.sin(x)")
+    file.write_text(text)
+    tree = ast.parse(text)
+    scope: dict[str, Any] = {}
+    for statement in tree.body:
+        exec(compile(ast.Module([statement], []), str(file), "exec", dont_inherit=True), scope)
+    old, new = EDITS.get(edit or "", ("", ""))
+    rewritten(file, text.replace(old, new))
+    codes = [one.__code__ for one in scope.values() if isinstance(one, types.FunctionType)]
+    assert all(map(source_text.check, codes)) is (
+        text.replace(old, new) == text or edit == "an inner function"
+    )
 
 
 def test_a_warning_of_the_text_is_not_repeated(file: Path, recwarn: pytest.WarningsRecorder) -> None:

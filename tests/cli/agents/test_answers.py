@@ -91,7 +91,7 @@ def test_loops_of_one_kernel_are_said_to_be() -> None:
     count = len(all_unfused_pairs(record))
     text = answers.not_fused(record, "c1", 0).text()
     assert count and f"Within one kernel, each with a loop of its own: {count}." in text
-    assert text.count("(in one kernel)") == count and f"{count} of them within one kernel" in record.brief()
+    assert text.count(", in one kernel: ") == count and f"{count} of them within one kernel" in record.brief()
 
 
 def in_a_loop(x: torch.Tensor) -> torch.Tensor:
