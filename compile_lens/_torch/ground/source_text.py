@@ -14,10 +14,12 @@ import linecache
 import operator
 import os
 import re
+import sys
 import types
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from ...record import syntax
@@ -62,7 +64,7 @@ def check(code: types.CodeType) -> bool:
     known = _verdicts.get(key)
     if known is not None and known[0]() is code and known[1] is lines:
         return known[2]
-    same = _is_text_of(code, lines)
+    same = _is_text_of(code, lines) or _has_loader_of_its_own(file)
     if not same:  # what Python read of the file may be older than the file
         linecache.checkcache(file)
         if linecache.getlines(file) is not lines:
@@ -75,6 +77,17 @@ def check(code: types.CodeType) -> bool:
     elif file in _foreign:
         _foreign[file].pop(place, None)
     return same
+
+
+def _has_loader_of_its_own(file: str) -> bool:
+    """Return True if the module of a file was not loaded as Python does, so that its code may have more than its text,
+    such as checks of types: then nothing shows that the text is another one."""
+    for module in list(sys.modules.values()):
+        own = getattr(module, "__dict__", {})
+        if own.get("__file__") == file:
+            loader = getattr(own.get("__spec__"), "loader", None)
+            return loader is not None and type(loader) is not SourceFileLoader
+    return False
 
 
 def reason(code: types.CodeType) -> str:

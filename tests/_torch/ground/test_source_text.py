@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import linecache
 import os
 import sys
 import types
 from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,34 @@ def test_a_cell_with_commands_of_its_shell_has_its_text(file: Path) -> None:
     assert source_text.check(code)
     rewritten(file, f"{text}this is no Python")
     assert not source_text.check(code)
+
+
+class Counting(SourceFileLoader):
+    """A loader that adds a statement to each function, as those that check types do."""
+
+    def source_to_code(self, data: Any, path: Any, *, _optimization: int = -1) -> types.CodeType:
+        tree = ast.parse(data)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                node.body[:0] = ast.parse("calls = 1").body
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+@pytest.mark.parametrize("loader", [Counting, SourceFileLoader])
+def test_a_loader_that_adds_to_a_text_does_not_make_it_another(
+    loader: type[SourceFileLoader], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "counted_model"
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader(name, str(file)))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    assert ("calls" in module.scaled.__code__.co_varnames) is (loader is Counting)
+    assert source_text.check(module.scaled.__code__)
+    if loader is SourceFileLoader:
+        rewritten(file, BODY.replace("* 2", "* 3"))
+        assert not source_text.check(module.scaled.__code__)
 
 
 @pytest.mark.parametrize("edit", [None, *EDITS])
