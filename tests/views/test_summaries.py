@@ -209,5 +209,5 @@ class Strided(torch.nn.Module):
 def test_a_saved_copy_of_an_input_has_its_name_and_no_checkpoint() -> None:
     text = compile_lens.capture(Strided(), torch.ones(2, 4, 9, 9, requires_grad=True)).text()
     text = " ".join(text.partition("Memory:")[2].split())
-    assert "saved input image" in text and "saved parameter filters" in text
+    assert "saved copy of image" in text and "saved copy of filters" in text
     assert "line is not known" not in text and "checkpoint" not in text
