@@ -8,7 +8,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import dis
 import functools
 import linecache
 import operator
@@ -81,7 +80,8 @@ def check(code: types.CodeType) -> bool:
 
 def _has_loader_of_its_own(file: str) -> bool:
     """Return True if the module of a file was not loaded as Python does, so that its code may have more than its text,
-    such as checks of types: then nothing shows that the text is another one."""
+    such as checks of types, or assertions that a test framework rewrote: then nothing shows that the text is another
+    one."""
     for module in list(sys.modules.values()):
         own = getattr(module, "__dict__", {})
         if own.get("__file__") == file:
@@ -97,16 +97,12 @@ def reason(code: types.CodeType) -> str:
 
 
 def _is_text_of(code: types.CodeType, lines: list[str]) -> bool:
-    same_name = _codes(code, lines).get(code.co_name, [])
-    if any(one == code and _places(one) == _places(code) for one in same_name):
-        return True
+    def has(codes: _Codes) -> bool:
+        same_name = codes.get(code.co_name, [])
+        return any(one == code and _places(one) == _places(code) for one in same_name)
+
     # IPython compiles each statement of a cell alone: what a call of an imported name becomes depends on that.
-    alone = _compiled_alone("".join(lines), _flags(code))
-    if any(one == code and _places(one) == _places(code) for one in alone.get(code.co_name, [])):
-        return True
-    # A test framework writes assertions anew, in their places.
-    asserted = _asserted("".join(lines))
-    return bool(asserted) and any(_steps(one, asserted) == _steps(code, asserted) for one in same_name)
+    return has(_codes(code, lines)) or has(_compiled_alone("".join(lines), _flags(code)))
 
 
 def _codes(code: types.CodeType, lines: list[str]) -> _Codes:
@@ -169,31 +165,3 @@ def _inner(code: types.CodeType | None) -> Iterator[types.CodeType]:
 def _places(code: types.CodeType) -> list[Any]:
     positions = getattr(code, "co_positions", None)  # Python 3.10 has none
     return list(code.co_lines() if positions is None else positions())
-
-
-@functools.lru_cache(maxsize=8)
-def _asserted(text: str) -> frozenset[int]:
-    """Return the lines of the assertions of a text."""
-    try:
-        tree = syntax.parse(text)
-    except (SyntaxError, ValueError):
-        return frozenset()
-    spans = ((n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, ast.Assert))
-    return frozenset(number for first, last in spans for number in range(first, last + 1))
-
-
-def _steps(code: types.CodeType, without: frozenset[int]) -> frozenset[Any]:
-    """Return what a code computes with, and where, but for some lines."""
-    steps = set()
-    number = code.co_firstlineno
-    for step in dis.get_instructions(code):
-        number = number if step.starts_line is None else step.starts_line
-        place = getattr(step, "positions", None) or (number,)
-        if place[0] is not None and place[0] not in without and step.opname.startswith(_COMPUTING):
-            inner = step.argval if isinstance(step.argval, types.CodeType) else None
-            value = step.argrepr if inner is None else (inner.co_name, _steps(inner, without))
-            steps.add((step.opname, value, tuple(place)))
-    return frozenset(steps)
-
-
-_COMPUTING = ("BINARY_", "COMPARE_", "INPLACE_", "LOAD_", "STORE_", "UNARY_")
