@@ -9,7 +9,7 @@ amounts and add up to 1. Unknown amounts are left out and make a sum "at least".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,14 +165,15 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     launches, chosen, line = list(priced.launches), priced.basis, priced.line
     notes = list(priced.notes)
     quantum = 1.0 if chosen == MOVED else FEMTOSECOND
-    whole = CostSum(_flows(capture), quantum)
+    flows = _flows(capture)
+    whole = CostSum(flows, quantum)
     for launch in launches:
         whole.add(launch, 1.0)
     notes += whole.notes
     missing_code = tuple(_missing_code(capture))
     notes += missing_code
     total, varies = whole.amount()
-    rows, groups = _Table(capture, launches, None if varies else total, quantum).of(by)
+    rows, groups = _Table(capture, launches, None if varies else total, flows, quantum).of(by)
     return Cost(
         by,
         BYTES if chosen == MOVED else SECONDS,
@@ -227,13 +228,18 @@ class _Table:
     """The rows of a capture."""
 
     def __init__(
-        self, capture: Record, launches: list[LaunchCost], total: float | None, quantum: float
+        self,
+        capture: Record,
+        launches: list[LaunchCost],
+        total: float | None,
+        flows: Mapping[tuple[str, str], Flow],
+        quantum: float,
     ) -> None:
         self._chain = Chain(capture)
         self._launches = launches
         self._total = total
         self._origins_unknown = unknown_origins(capture)
-        self._flows, self._quantum = _flows(capture), quantum
+        self._flows, self._quantum = flows, quantum
         self._lines: dict[Address, tuple[Frame, ...]] = {}
         self._places: dict[tuple[str, int], Frame] = {}
         """One frame for each line, whichever function ran there: a lambda, a comprehension, a resume function."""
