@@ -284,7 +284,7 @@ def _take_gradients(
     leaf_names: dict[int, str],
     saved_state: SavedState,
 ) -> None:
-    from .._torch.ground.gradient_edges import gradient_edges
+    from .._torch.ground.gradient_edges import gradient_edges, sum_by_leaf
 
     changed = [
         (n, observation.all_after[n])
@@ -310,14 +310,11 @@ def _take_gradients(
     except Exception as error:  # a freed graph, or a missing derivative or operator
         observation.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
-    by_leaf: dict[int, torch.Tensor | None] = {}
-    for (leaf, _), gradient in zip(edges, gradients):
-        other = by_leaf.get(id(leaf))
-        by_leaf[id(leaf)] = gradient if other is None else other if gradient is None else other + gradient
+    by_name = {names[id(leaf)]: x for leaf, x in sum_by_leaf((leaf for leaf, _ in edges), gradients)}
     shared = _memories(before, observation.all_after, saved_state)
     observation.gradients = {
-        names[n]: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
-        for n, x in sorted(by_leaf.items(), key=lambda p: names[p[0]])
+        n: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
+        for n, x in sorted(by_name.items(), key=lambda p: p[0])
     }
 
 

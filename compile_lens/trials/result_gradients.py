@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import get_gradient_edge
 
-from .._torch.ground.gradient_edges import gradient_edges
+from .._torch.ground.gradient_edges import gradient_edges, sum_by_leaf
 from .._torch.session import differentiable, result_tensors
 from ..errors import UsageError
 
@@ -66,18 +66,20 @@ class ResultGradients:
         return [results[i] for i in self.at]
 
     def take(self, result: Any) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients. No ``.grad`` is changed; the result's autograd graph is freed."""
+        """Return the gradients, one for each leaf. No ``.grad`` is changed; the result's autograd graph is freed."""
         roots = self._roots(result)
-        edges = (
-            sorted(gradient_edges(roots), key=lambda e: self._position(e[0])) if self.replaces_data else []
-        )
+        edges = gradient_edges(roots) if self.replaces_data else []
+        edges.sort(key=lambda edge: self._position(edge[0]))
         inputs = [edge for _, edge in edges] or self.leaves
         try:
-            return tuple(torch.autograd.grad(roots, inputs, self.ones, allow_unused=True))
+            gradients = torch.autograd.grad(roots, inputs, self.ones, allow_unused=True)
         except RuntimeError as error:
             if _GRAPH_OF_AN_EARLIER_CALL in str(error):
                 raise UsageError(_KEEPS_A_GRAPH) from error
             raise
+        if edges:
+            return tuple(x for _, x in sum_by_leaf((leaf for leaf, _ in edges), gradients))
+        return tuple(gradients)
 
     def after(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function that makes the call and takes the gradients of its result."""

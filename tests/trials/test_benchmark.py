@@ -261,6 +261,25 @@ def test_gradients_reach_a_leaf_whose_data_is_replaced() -> None:
         torch.testing.assert_close(gradients, [x.detach()])
 
 
+def test_a_leaf_with_two_edges_has_one_gradient() -> None:
+    """Compiled code that replaces the data of a leaf has an edge to it of its own."""
+    x, w = leaf(3), leaf(3)
+
+    def clamped() -> torch.Tensor:
+        w.data = w.data.clamp(-0.5, 0.5)
+        return 2 * x.detach() * w
+
+    compiled = torch.compile(clamped, backend="aot_eager")
+    ways = [lambda: clamped() + x.detach() * w, lambda: compiled() + x.detach() * w]
+    how = ResultGradients.of(ways[0]())
+    assert how is not None
+    how.observe(ways[1]())
+    assert how.replaces_data
+    for way in ways:
+        gradients = [gradient for gradient in how.take(way()) if gradient is not None]
+        torch.testing.assert_close(gradients, [3 * x.detach()])
+
+
 # Turns.
 def test_ways_take_turns_in_changing_order() -> None:
     order: list[str] = []

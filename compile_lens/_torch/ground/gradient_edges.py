@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -31,3 +32,15 @@ def gradient_edges(roots: list[torch.Tensor]) -> list[tuple[torch.Tensor, Gradie
             edges.append((variable, GradientEdge(function, 0)))
         pending.extend(f for f, _ in function.next_functions)
     return edges
+
+
+def sum_by_leaf(
+    leaves: Iterable[torch.Tensor], gradients: Iterable[torch.Tensor | None]
+) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+    """Return each leaf once, with the sum of the gradients along its edges; None if none of them has one."""
+    sums: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        _, before = sums.get(id(leaf), (leaf, None))
+        parts = [part for part in (before, gradient) if part is not None]
+        sums[id(leaf)] = leaf, parts[0] + parts[1] if len(parts) == 2 else next(iter(parts), None)
+    return list(sums.values())
