@@ -60,7 +60,7 @@ def _root_name(name: str) -> str:
 
 
 _IMPORTED = re.compile(r"^G\[(['\"])__import_\w+\1\]\.")
-"""How Dynamo reaches a global of another module than that of the compiled function."""
+"""Dynamo's prefix for a global of another module than that of the compiled function."""
 
 
 class InputNames:

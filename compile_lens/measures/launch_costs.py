@@ -119,7 +119,7 @@ class LaunchCost:
     kernel: Kernel
     order: int
     amount: float | None
-    """Of one run where ``steered``, else of a call."""
+    """Amount of one run if ``steered``, otherwise of a call."""
     at_least: bool
     nbytes: float | None
     work: float | None

@@ -321,18 +321,18 @@ class _Table:
         """Return the item of a buffer of the generated code: the value of a node, else the result of its loop."""
         stage = f"{phase}.post_grad"
         if buffer.origins or buffer.kind == "input":
-            made = buffer.kind != "input"
+            own_memory = buffer.kind != "input"
             return self._of_origins(
-                compilation.id, stage, buffer.origins or (buffer.name,), buffer.name, made
+                compilation.id, stage, buffer.origins or (buffer.name,), buffer.name, own_memory
             )
         loop = buffer.name.partition("[")[0]
         return self._of_origins(compilation.id, f"{phase}.loops", (loop,), buffer.name)
 
     def _of_origins(
-        self, cid: str, stage: str, origins: tuple[str, ...], fallback: str, made: bool = False
+        self, cid: str, stage: str, origins: tuple[str, ...], fallback: str, own_memory: bool = False
     ) -> _Item:
-        """Return what a tensor is by its origins. ``made``: it has memory of its own, so that one whose value an input
-        has is a copy of it."""
+        """Return the item of a tensor by its origins. A tensor with ``own_memory`` and the value of an input is a copy
+        of that input."""
         origin = next((one for one in origins if one in self._nodes.get((cid, stage), {})), "")
         if not origin or self._origins_unknown:
             return _Item(UNKNOWN, fallback)
@@ -349,7 +349,7 @@ class _Table:
         for one in (address, viewed):
             if (given := self._names.of(*one)) is not None:
                 saved = stage.startswith("backward.") and address[2] in self._copied[cid]
-                return _Item(COPY if made or saved else given.kind, given.name, tensor, address=address)
+                return _Item(COPY if own_memory or saved else given.kind, given.name, tensor, address=address)
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)

@@ -28,7 +28,7 @@ SEEDS_OF = "the draw of random seeds for "
 """Begins the words for a call that draws seeds: what they are for is generated from them elsewhere."""
 
 MORE = re.compile(r" and (at least )?[\d,]+ more( lines?)?$")
-"""How the words for several expressions end."""
+"""End of the words for several expressions."""
 
 _DRAWS_SEEDS = "prims.inductor_seed"
 

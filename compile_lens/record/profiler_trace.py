@@ -42,7 +42,7 @@ class TracedOperation:
     seconds: float
     device_kernels: list[tuple[str, float]] = field(default_factory=list)
     launches_on_device: bool = False
-    """Whether it called the driver to launch a kernel, even if the trace lacks that kernel."""
+    """True if it called the driver to launch a kernel, even if the trace lacks that kernel."""
 
 
 @dataclass

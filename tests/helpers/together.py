@@ -1,4 +1,4 @@
-"""Which tests one process runs together: those of a file, and of files that share results made once per process."""
+"""Groups of tests that one process runs together: of a file, or of files that share results made once per process."""
 
 from __future__ import annotations
 

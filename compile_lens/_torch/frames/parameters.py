@@ -22,16 +22,14 @@ def names(output: Any) -> dict[str, str]:
     on."""
     code = getattr(getattr(output, "root_tx", None), "f_code", None)
     values = getattr(output, "local_scope", {})
-    found = None if code is None else _reached(values.get(_callee(code)))
-    if code is None or found is None:
+    reached = None if code is None else _reached(values.get(_callee(code)))
+    if code is None or reached is None:
         return {}
-    reached, bound = found
+    callee, bound = reached
     args, kwargs = _packed(code)
-    rest, more = _packed(reached)
-    own = reached.co_varnames[bound : reached.co_argcount]
-    by_name = reached.co_varnames[
-        reached.co_posonlyargcount : reached.co_argcount + reached.co_kwonlyargcount
-    ]
+    rest, more = _packed(callee)
+    own = callee.co_varnames[bound : callee.co_argcount]
+    by_name = callee.co_varnames[callee.co_posonlyargcount : callee.co_argcount + callee.co_kwonlyargcount]
     given = {
         f"L[{args!r}][{i}]": own[i] if i < len(own) else f"{rest}[{i - len(own)}]"
         for i in range(len(values.get(args, ())))

@@ -250,7 +250,7 @@ def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
 
 
 _DEFINITIONS = ("def ", 'extern "C"', "void ", "kernel void")
-"""How the definition of a generated kernel begins."""
+"""Beginnings of the definition of a generated kernel."""
 
 
 def cost(record: Record, name: str, by: str, offset: int) -> Brief:

@@ -98,12 +98,12 @@ def given() -> tuple[list[torch.Tensor], torch.Tensor]:
 
 
 def claimed(function: Callable[..., Any], *numbers: torch.Tensor, **named: torch.Tensor) -> dict[str, str]:
-    """What Dynamo names each input, by its name on a page."""
+    """Return Dynamo's name of each input, by its name on a page."""
     capture = compile_lens.capture(function, *numbers, **named)
     one = capture.compilations[-1]
     nodes = one.graphs["dynamo"].nodes
-    found = ((input_names(capture).of(one.id, "dynamo", node.name), node.target) for node in nodes)
-    return {name.name: target for name, target in found if name is not None}
+    pairs = ((input_names(capture).of(one.id, "dynamo", node.name), node.target) for node in nodes)
+    return {name.name: target for name, target in pairs if name is not None}
 
 
 def first_number(target: str) -> float:

@@ -321,8 +321,8 @@ def test_a_tensor_that_is_copied_onto_itself_is_not_moved() -> None:
         y.t()[0] -= 1  # a column
         y[:, 1] = y[:, 2]  # another column: this one is a copy
 
-    found = capture(f, x(), x())
-    nbytes = {op.name: op.nbytes for op in found.compilations[0].eager or ()}
+    captured = capture(f, x(), x())
+    nbytes = {op.name: op.nbytes for op in captured.compilations[0].eager or ()}
     assert nbytes == {
         "aten.add_.Tensor": 2 * 2 * WIDTH * F4,
         "aten.sub_.Tensor": 2 * ROWS * F4,

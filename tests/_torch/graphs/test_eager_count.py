@@ -111,8 +111,8 @@ class Computed(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        made = [one for one in torch.utils._pytree.tree_leaves(out) if isinstance(one, torch.Tensor)]
-        shapes = all(one.device.type == "meta" or one._is_zerotensor() for one in made)
+        tensors = [one for one in torch.utils._pytree.tree_leaves(out) if isinstance(one, torch.Tensor)]
+        shapes = all(one.device.type == "meta" or one._is_zerotensor() for one in tensors)
         if (
             not func.is_view
             and not shapes

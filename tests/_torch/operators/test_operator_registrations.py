@@ -1,4 +1,4 @@
-"""What a program registered with torch: its own functions, and not those that Dynamo registers for itself."""
+"""Registrations of a program with torch: its own functions, and not those that Dynamo registers for itself."""
 
 from __future__ import annotations
 
