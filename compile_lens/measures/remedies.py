@@ -46,7 +46,7 @@ LIMIT_FACTOR = 8
 _COMPILED_KINDS = (GRAPH_BREAK, RECOMPILED, CACHE_BYPASSED)
 """Kinds of causes for which at most the line itself runs eagerly."""
 
-_SIZE = re.compile(r"(?P<tensor>[^,]+)\.size\((?P<dim>\d+)\)$")
+SIZE = re.compile(r"(?P<tensor>[^,]+)\.size\((?P<dim>\d+)\)$")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?$")
 _LOGGING = re.compile(
     r"(?<![\w.])(print|warnings\.warn|logging\.(?:debug|info|warning|error|critical|exception|log))\("
@@ -97,6 +97,13 @@ def logging_calls(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for line in lines for name in _LOGGING.findall(line)))
 
 
+def sizes_made_dynamic(recompilation: Recompilation) -> tuple[str, ...]:
+    """Return the value that changed and those that the new entry has as symbols, as the function names them."""
+    failed = recompilation.change
+    changed = () if failed is None else (failed.source,)
+    return (*changed, *(plain_source(dim.source) for dim in recompilation.dynamic))
+
+
 def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remedy]:
     failed = recompilation.change
     if failed is None:
@@ -104,14 +111,13 @@ def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remed
     if UNSPECIALIZED_INTS in failed.hint:  # torch.compile(dynamic=True) keeps it constant
         yield Remedy(UNSPECIALIZED_INTS, "")
         return
-    sizes = [failed.source, *(plain_source(dim.source) for dim in recompilation.dynamic)]
     if ".size(" in failed.source or all(_NUMBER.match(value) for value in (failed.old, failed.new)):
         yield Remedy(DYNAMIC, "")
     place = effect.place
     if ".size(" not in failed.source or place is None or effect.after_break or effect.torch_caller:
         return
     marks = []
-    for match in filter(None, map(_SIZE.match, sizes)):
+    for match in filter(None, map(SIZE.match, sizes_made_dynamic(recompilation))):
         marks.append(
             DimensionMark(effect.function, place.file, place.line, match["tensor"], int(match["dim"]))
         )

@@ -123,7 +123,7 @@ def test_recompiles(of: Programs) -> None:
     said = fails(lambda: of(compiled_again).recompiles(0))
     assert "recompiles: expected 0, found 1" in said and "helper" in said
     assert "is a recompile of helper" in said and "expected 3, actual 4" in said
-    assert "mark_dynamic(tensor, 0)" in said and "graph_break" not in said  # which is not why
+    assert "mark_dynamic(x, 0)" in said and "graph_break" not in said  # which is not why
     # What it advises helps.
     of(compiled_again, dynamic=True).recompiles(0)
 

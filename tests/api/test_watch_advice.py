@@ -680,3 +680,23 @@ def test_a_shape_that_depends_on_data_has_advice_that_helps(function: Any, mende
     assert cause.kind == "graph break" and advice in words.advice(cause)
     torch._dynamo.reset()
     assert torch.equal(torch.compile(mended, backend="eager", fullgraph=True)(x), function(x))
+
+
+def attended(query: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    return query.sum() + (keys * 2).amax()
+
+
+def test_the_dimensions_to_mark_are_named() -> None:
+    """Both grow at once: torch compiles one graph if both are marked, and two if one of them is."""
+    calls = [(torch.ones(3, a), torch.ones(b, 2)) for a, b in ((4, 6), (5, 7), (8, 9))]
+    advice = tried(watched(attended, calls))[-1:]
+    named = ["torch._dynamo.mark_dynamic(query, 1)", "torch._dynamo.mark_dynamic(keys, 0)"]
+    assert advice and all(call in advice[0] for call in named) and "(tensor, dim)" not in advice[0]
+    for marks, graphs_of_torch in (((1, 0), 1), ((1, None), 2)):
+        torch._dynamo.reset()
+        again = [tuple(one.clone() for one in call) for call in calls]
+        for call in again:
+            for one, dim in zip(call, marks, strict=True):
+                if dim is not None:
+                    mark_dynamic(one, dim)
+        assert graphs(attended, again)[1] == graphs_of_torch

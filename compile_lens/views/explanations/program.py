@@ -38,7 +38,7 @@ def of_guard(guard: str) -> str:
     """Return the remedy for a failed guard that avoids the recompile; ``""`` if none is known."""
     if size := _SIZE.search(guard):
         return (
-            f"give {size[1]} one size, mark the dimension before the first call (torch._dynamo.mark_dynamic(tensor, "
+            f"give {size[1]} one size, mark the dimension before the first call (torch._dynamo.mark_dynamic({size[1]}, "
             f"{size[2]})), or compile with dynamic=True"
         )
     if _KIND.search(guard):

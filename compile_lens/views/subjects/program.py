@@ -288,7 +288,9 @@ def _again(program: ProgramRecord) -> Finding | None:
             each = for_each(program.environment.torch, sharing(frame))
             library = measures.is_library(Frame(frame.file, frame.line, frame.function))
             resumed = frame.resume_line is not None
-            tried = words.to_try(recompilation, frame.torch_caller, resumed, each, library)
+            tried = words.of_dimensions(
+                words.to_try(recompilation, frame.torch_caller, resumed, each, library), [recompilation]
+            )
         new = evaluation.number in compiled
         cells = (
             nearest.id if nearest is not None and recompilation.nearest_entry != UNKNOWN else "",

@@ -45,9 +45,10 @@ _OPERATOR = re.compile(r"`aten\.(\w+)")
 _NOT_REORDERED = "attempted to reorder"
 """The start of torch's reason if the setting is on but an argument does not allow it."""
 
+STEP_COMPILED = "torch compiles the step after it by itself: there is nothing to change"
 SCHEDULED = (
     "A scheduler of learning rates puts a function of torch's around the optimizer's step. Dynamo skips that one, and "
-    "torch compiles the step after it by itself: there is nothing to change."
+    f"{STEP_COMPILED}."
 )
 _OF_SCHEDULER = re.compile(r"the function `[^`]*\.step` in file `[^`]*torch[/\\]optim[/\\]lr_scheduler\.py`")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from compile_lens.measures.causes import (
     CACHE_BYPASSED,
     COMPILE_FAILED,
@@ -32,7 +34,18 @@ from .break_advice import is_on_purpose
 from .characters import capitalized
 from .outcome import reason
 from .quantities import duration, plural
-from .remedies import MARK, MOST, SYMBOL_AT_FIRST, for_each, of_library, place, takes, to_try, two_types
+from .remedies import (
+    MARK,
+    MOST,
+    SYMBOL_AT_FIRST,
+    for_each,
+    of_dimensions,
+    of_library,
+    place,
+    takes,
+    to_try,
+    two_types,
+)
 
 LEFT_BEFORE = "skipped before the watch"
 UNTRIED = "run eagerly without a compile attempt"
@@ -259,13 +272,17 @@ def _others(cause: Cause) -> list[str]:
 
 def _for_each(cause: Cause, torch: str) -> str:
     """Return the remedy for each value that caused variants, since fixing one alone leaves the others at the limit."""
-    tried: dict[str, list[str]] = {}
+    by_remedy: dict[str, list[Recompilation]] = {}
     for recompilation in filter(None, (cause.recompilation, *cause.other_recompilations)):
         if recompilation.change is not None and (remedy := _to_try(cause, recompilation, torch)):
-            tried.setdefault(remedy, []).append(recompilation.change.source or recompilation.change.text)
+            by_remedy.setdefault(remedy, []).append(recompilation)
+    tried = {of_dimensions(remedy, of): of for remedy, of in by_remedy.items()}
     if len(tried) < 2:
         return next(iter(tried), "")
-    each = [f"for {first_names(of, MOST)}: {remedy}" for remedy, of in tried.items()]
+    each = [
+        f"for {first_names([one.change.source or one.change.text for one in of if one.change], MOST)}: {remedy}"
+        for remedy, of in tried.items()
+    ]
     more = f"; and for {plural(len(each) - MOST, 'thing')} more" if len(each) > MOST else ""
     return f"{'; '.join(each[:MOST])}{more}"
 
@@ -285,14 +302,17 @@ def advice(cause: Cause, torch: str = "") -> str:
     """Return the remedy: torch's own hint, or one for the change. ``torch`` is the version that compiled. For several
     effects each different remedy is given with its value; a value from a line needs only the remedy for the line."""
     if not cause.effects:
-        return _advice(cause, torch)
+        return of_dimensions(_advice(cause, torch), _recompilations([cause]))
     effects = [one for one in cause.effects if _of_forms(one) is _of_forms(cause)]
-    remedies: dict[str, list[str]] = {}
+    by_remedy: dict[str, list[Cause]] = {}
     for one in effects:
         if remedy := _advice(one, torch):
-            remedies.setdefault(remedy, []).append(_about(one))
-    if SYMBOL_AT_FIRST in remedies:  # helps where the mark does
-        remedies.pop(MARK, None)
+            by_remedy.setdefault(remedy, []).append(one)
+    if SYMBOL_AT_FIRST in by_remedy:  # helps where the mark does
+        by_remedy.pop(MARK, None)
+    remedies = {
+        of_dimensions(remedy, _recompilations(of)): list(map(_about, of)) for remedy, of in by_remedy.items()
+    }
     if len(remedies) < 2:
         return next(iter(remedies), "")
     if not _of_forms(cause):  # two breaks of a line may have the same advice
@@ -301,6 +321,10 @@ def advice(cause: Cause, torch: str = "") -> str:
         )
     each = (f"for {first_names(dict.fromkeys(of), MOST)}: {remedy}" for remedy, of in remedies.items())
     return "; ".join(each)
+
+
+def _recompilations(of: Iterable[Cause]) -> Iterator[Recompilation]:
+    return (one.recompilation for one in of if one.recompilation is not None)
 
 
 def _about(cause: Cause) -> str:

@@ -35,6 +35,7 @@ from .causes import head as head
 from .causes import of_torch as of_torch
 from .quantities import observed, plural
 from .remedies import MOST
+from .remedies import of_dimensions as of_dimensions
 from .remedies import place as place
 from .remedies import to_try as to_try
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from compile_lens.measures.program import is_library
+from compile_lens.measures.remedies import SIZE, sizes_made_dynamic
 from compile_lens.record import syntax
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import (
@@ -24,6 +26,7 @@ from compile_lens.record.guard_values import guarded_values, is_computed
 from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
+from .break_advice import STEP_COMPILED
 from .labels import UNSAID
 
 MOST = 3
@@ -122,6 +125,20 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
     return _of_values(failed)
 
 
+def of_dimensions(remedy: str, recompilations: Iterable[Recompilation]) -> str:
+    """Return the remedy ``MARK`` with the tensors and dimensions that became dynamic, as the function names them; any
+    other remedy as it is."""
+    sources = dict.fromkeys(source for one in recompilations for source in sizes_made_dynamic(one))
+    sizes = [size for source in sources if (size := _dimension(source)) != _ANY_DIMENSION]
+    if remedy != MARK or not sizes:
+        return remedy
+    head, call = MARK.removesuffix(_ANY_DIMENSION).rsplit(" ", 1)
+    calls = [f"{call}{size}" for size in sizes]
+    head = head if len(calls) == 1 else head.replace("dimension", "dimensions")
+    more = f"; and {len(calls) - MOST} more" if len(calls) > MOST else ""
+    return f"{head} {'; '.join(calls[:MOST])}{more}"
+
+
 def _own(line: Frame | None) -> Frame | None:
     """Return the line if it is the program's, else None."""
     return None if line is None or is_library(line) else line
@@ -195,7 +212,8 @@ def _is_number(text: str) -> bool:
         return False
 
 
-MARK = "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+_ANY_DIMENSION = "(tensor, dim)"
+MARK = f"mark the dimension before the first call: torch._dynamo.mark_dynamic{_ANY_DIMENSION}"
 SYMBOL_AT_FIRST = (
     "torch.compile(dynamic=True) makes the size a symbol at the first call; to mark an argument does not "
     "help where the function made the tensor"
@@ -206,6 +224,12 @@ CONSTANTS = (
     "leave out dynamic=False, or torch._dynamo.config.automatic_dynamic_shapes = False: with it each size and number "
     "has a variant of its own"
 )
+
+
+def _dimension(source: str) -> str:
+    """Return the arguments that mark a size as the function names it: ``(x, 0)``."""
+    size = SIZE.match(source)
+    return _ANY_DIMENSION if size is None else f"({size['tensor']}, {size['dim']})"
 
 
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
@@ -227,8 +251,9 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
             return alone
         return (
             f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
-            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one variant for all; one "
-            "more may be made where another dimension's stride hangs on the size, as in a cache that grows from empty"
+            f"torch._dynamo.decorators.mark_unbacked{_dimension(failed.source)} before the first call makes one "
+            "variant for all; one more may be made where another dimension's stride hangs on the size, as in a cache "
+            "that grows from empty"
         )
     if computed:
         return f"give sizes of which {failed.source} is the same each time (pad, or bucket), or {EACH}"
@@ -289,13 +314,13 @@ def of_library(at: Frame, reached: Frame, alone: bool = False) -> str:
     function is the library's."""
     name = os.path.basename(at.file)
     on_purpose = "/torch/optim/" in at.file.replace(os.sep, "/")
-    purpose = "torch breaks there on purpose, and compiles the optimizer's step after it by itself"
     if alone:
         line = f"the line is in {name}, not in your program"
-        return f"{line}: {purpose}; there is nothing to change" if on_purpose else line
+        return f"{line}. Dynamo breaks there on purpose, and {STEP_COMPILED}" if on_purpose else line
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
     where = f"the line is in {name}, not in your program, which came there from {where}"
     if on_purpose:
+        purpose = "torch breaks there on purpose, and compiles the optimizer's step after it by itself"
         return f"{where}: {purpose}. Keep the call out of the compiled function, or compile it alone"
     return f"{where}: keep that call out of the compiled function, or replace it"
 
