@@ -24,6 +24,9 @@ A_PART = "a part of "
 BACKWARD_OF = "the backward of "
 """Prefix for code that computes the derivative of an expression; with respect to which input is not known."""
 
+RECOMPUTED = "the recomputation of "
+"""Prefix for code of a backward that computes an expression of the forward again."""
+
 SEEDS_OF = "the draw of random seeds for "
 """Begins the words for a call that draws seeds: what they are for is generated from them elsewhere."""
 
@@ -110,7 +113,7 @@ class UserWords:
         if words.startswith(SEEDS_OF):
             return words.replace(SEEDS_OF, "the random seeds for ", 1)
         if words:
-            return f"a value in {words}" if words.startswith(BACKWARD_OF) else words
+            return f"a value in {words}" if words.startswith((BACKWARD_OF, RECOMPUTED)) else words
         reads = [
             self._names.of(self._at[0], f"{self._at[1]}.post_grad", one) for one in self._inputs.get(name, ())
         ]
@@ -120,7 +123,8 @@ class UserWords:
     def of(self, addresses: Iterable[Address]) -> str:
         """Return the last, outermost expression with its line and the number of others; ``""`` if there is none."""
         known = [address for address in addresses if address in self._chain]
-        frames = self._frames(known)
+        derived, computed = self._joint_nodes(known)
+        frames = self._frames(derived or known)
         if not frames:
             return ""
         last = max(frames, key=_last)
@@ -131,11 +135,23 @@ class UserWords:
         name = f"{_expression(last)}{more}"
         if all(address[2] in self._seeds for address in known):
             name = f"{SEEDS_OF}{name}"
+        if computed and not derived:
+            return f"{RECOMPUTED}{name}"
         if any(self._chain.derivatives(address) for address in known):
             return f"{BACKWARD_OF}{name}"
         if self._joint_unknown:
             return f"{name}, or the backward of it: not known which"
         return name
+
+    def _joint_nodes(self, addresses: Iterable[Address]) -> tuple[list[Address], list[Address]]:
+        """Return the joint-graph nodes that a backward computes: those that autograd added, and those of the forward;
+        nodes without a line are omitted."""
+        if self._at[1] != "backward":
+            return [], []
+        above = dict.fromkeys(a for one in addresses for a in self._chain.ancestors(one) if a[1] == "joint")
+        nodes = [a for a in above if self._frames([a])]
+        derived = [a for a in nodes if self._chain.derivatives(a)]
+        return derived, [a for a in nodes if a not in derived]
 
     def _frames(self, addresses: Iterable[Address]) -> Collection[Frame]:
         """Return the frames of code, each expression once."""

@@ -335,7 +335,7 @@ _EXPRESSION = re.compile(r"(\d+ calls for (?!the))?(a part of |\d+ parts of )?`[
 
 _REMEDY = re.compile(r" to try: .*?(?= - |$)")
 _CALLS = re.compile(
-    r"((, | and | )(the backward of )?(\d+ calls for the backward of )?(\(\S+:\d+\)|op\w+))+"
+    r"((, | and | )(\d+ calls for )?(the (backward|recomputation) of )?(\(\S+:\d+\)|op\w+))+"
     r"(?= (are calls|is a call|stands?) )"
 )
 """The calls of a library that an answer is about, by lines or by their own names."""
@@ -343,7 +343,7 @@ _CALLS = re.compile(
 _TOUCHED = re.compile(r"(?<=both touch ).*?(?=\. |\.?$| - )")
 _MORE = re.compile(r"(?<=\)) and \d+ more(?! lines?\b)")
 _ANY_MORE = re.compile(r"(?<=\)) and (at least )?\d+ more( lines?\b)?")
-_HEAD = re.compile(r" (op\w+): (the backward of )?\([^)]*\)")
+_HEAD = re.compile(r" (op\w+): (the (?:backward|recomputation) of )?\([^)]*\)")
 """The place of a group, where it is known."""
 
 _OWN_NAME = re.compile(r"\bop\d+(_op\d+| \+ op\d+)*\b(: )?( \([\w.]+\))?")

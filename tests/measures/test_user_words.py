@@ -9,6 +9,7 @@ import pytest
 import samples_findings
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 from compile_lens import capture
 from compile_lens.measures.library_calls import MAX_AUTOTUNE
@@ -135,3 +136,40 @@ def test_evidence_names_buffers_in_the_words_of_the_program() -> None:
     assert words.evidence("5 buffers, op0 of them") == "5 buffers, op0 of them"
     assert words.in_loops(["op0"]) == f"op0, the loop of {line}" and words.in_loops(["nowhere"]) == "nowhere"
     assert words.in_loops(["op0", "op1"]) == f"2 loops, of {line}"
+
+
+class Doubled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(16, 48), torch.nn.Linear(48, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.up(x)
+        return x + self.down(F.silu(h))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells columns from 3.11 on")
+def test_what_a_checkpoint_computes_again_is_not_called_a_backward() -> None:
+    """By hand: two linear layers run forward, and the backward runs the first one again for the derivative of silu."""
+    net, x = Doubled(), torch.rand(8, 16, requires_grad=True)
+    record = capture(lambda x: checkpoint(net, x, use_reentrant=False).sum(), x)
+    again = [
+        words
+        for node in record.compilations[0].graphs["backward.groups"].nodes
+        if node.op == "group" and "addmm" in node.target
+        for words in [UserWords(record, "0/0", "backward").group(node.name)]
+    ]
+    assert again[0].startswith("the recomputation of `self.up(x)` (")
+    assert all(words.startswith("the backward of ") for words in again[1:])  # a product added to a gradient
+    with torch.profiler.profile() as profile:
+        (gradient,) = torch.autograd.grad(checkpoint(net, x, use_reentrant=False).sum(), x)
+    counts = {event.key: event.count for event in profile.key_averages()}
+    assert (
+        counts["aten::addmm"] == 2 + 1 + 1 and gradient.shape == x.shape
+    )  # eager computes both layers again
+    others = [
+        UserWords(record, "0/0", "backward").group(node.name)
+        for node in record.compilations[0].graphs["backward.groups"].nodes
+        if node.op == "group" and ".mm" in node.target
+    ]
+    assert others and all(words.startswith("the backward of `self.") for words in others)
