@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import torch
 
+from ...record.graph import Node
 from ...record.memory import UNKNOWN_KIND, Memory
 from ..ground.quantized import buffer_dtype
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
 
-def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | None) -> None:
+def record(
+    draft: Draft, lowering: Any, text: str | ast.Module, results: int | None, loops: Iterable[Node] = ()
+) -> None:
     """Record the buffers of the module (its text or syntax tree) just generated for ``draft``'s phase.
 
     ``results`` is the number of a forward's outputs that are the function's own; the rest are saved for the backward.
+    ``loops`` are the nodes of the loops stage.
     """
     try:
-        memory = CallMemory(text, _Facts(lowering), results)
+        memory = CallMemory(text, _Facts(lowering, loops), results)
     except Exception as error:  # if torch's internals differ, only this detail is lost, with a note
         reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
         draft.memory.append(Memory(draft.phase, note=reason))
@@ -36,8 +43,10 @@ def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | N
 class _Facts:
     """The facts of each buffer by name, from the lowering of one graph."""
 
-    def __init__(self, lowering: Any) -> None:
+    def __init__(self, lowering: Any, loops: Iterable[Node]) -> None:
         self._lowering = lowering
+        self._alone = {n.name: n for n in loops if n.op == "loop" and len(n.origins) == len(n.outputs) == 1}
+        self._loops_of = Counter(loop.origins for loop in self._alone.values())
         self._shared = shared(lowering.module.graph)
         self._parts: dict[str, list[Any]] = {}
         for buffer in lowering.buffers:
@@ -80,11 +89,27 @@ class _Facts:
         return allocated(self._lowering, buffer)
 
     def _origins(self, buffer: Any) -> tuple[str, ...]:
-        """Return the post-grad node whose value the buffer has, as a tuple of one name or none."""
+        """Return the post-grad node whose value the buffer has, as a tuple of one name or none.
+
+        Inductor does not name it if the operand of a call gets memory of its own; then it is the one node that the loop
+        computes, unless this takes several loops.
+        """
         node = getattr(buffer, "origin_node", None)
-        if node is None or node.graph is not self._lowering.module.graph:
+        if node is not None:
+            return (str(node.name),) if node.graph is self._lowering.module.graph else ()
+        operation = buffer.get_defining_op()
+        loop = None if operation is None else self._alone.get(operation.get_operation_name())
+        if loop is None or self._loops_of[loop.origins] > 1 or loop.origins[0] not in self._shapes:
             return ()
-        return (str(node.name),)
+        return loop.origins if self._shapes[loop.origins[0]] == list(map(str, loop.outputs[0].shape)) else ()
+
+    @cached_property
+    def _shapes(self) -> dict[str, list[str]]:
+        """Shapes of the tensors that nodes of the post-grad graph return."""
+        vals = {node.name: node.meta.get("val") for node in self._lowering.module.graph.nodes}
+        return {
+            name: list(map(str, val.shape)) for name, val in vals.items() if isinstance(val, torch.Tensor)
+        }
 
 
 def allocated(lowering: Any, buffer: Any) -> int | None:

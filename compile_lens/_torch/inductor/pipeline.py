@@ -306,7 +306,7 @@ def _record_code(stages: Lowering, lowering: Any, text: str) -> Code:
     draft.put(written)
     followed = CHAIN.of(draft)
     results = followed.results if followed is not None and phase == "forward" else None
-    buffer_lifetimes.record(draft, lowering, tree or text, results)
+    buffer_lifetimes.record(draft, lowering, tree or text, results, stages.loops.nodes)
     if results is not None:
         saved_storage.reconcile(draft, lowering)
     draft.lap(f"{phase}.code")

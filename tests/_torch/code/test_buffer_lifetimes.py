@@ -387,3 +387,26 @@ def test_an_input_that_may_be_misaligned_is_held_once() -> None:
     assert peaks == {"forward": 2 * 4000, "backward": 3 * 4000}
     kinds = {b.name: b.kind for m in found.compilations[0].memory for b in m.buffers}
     assert kinds["tangents_1"] == "input"
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+def test_the_operand_of_a_custom_operator_is_the_value_of_its_line(uses: int) -> None:
+    """Inductor copies an operand into memory of its own, and does not name whose value that is."""
+    with torch.library._scoped_library("lifetimes", "FRAGMENT") as library:
+        library.define("halved(Tensor x) -> Tensor")
+        library.impl("halved", lambda x: x / 2, "CPU")
+        library.impl("halved", torch.empty_like, "Meta")
+
+        def f(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            hot = torch.tanh(a)
+            return (torch.ops.lifetimes.halved(hot).amax(0), hot.sum(1))[:uses]
+
+        (found,) = capture(f, torch.rand(24, 8)).compilations[0].memory
+    tanh = [b for b in found.buffers if b.origins == ("tanh",)]
+    assert [b.nbytes for b in tanh] == [24 * 8 * 4] and all(b.origins for b in found.buffers)
+
+
+def test_the_part_of_a_reduction_in_two_steps_is_no_value_of_the_program() -> None:
+    found = memories(capture(lambda x: x.sum(), torch.rand(2_000_000), target="h100"))["inference"]
+    parts = [b for b in found.buffers if b.kind != "input" and b.nbytes != 4]
+    assert parts and not any(b.origins for b in parts)
