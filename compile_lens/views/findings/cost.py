@@ -184,7 +184,7 @@ def launches_of_each(one: ModuleTotal) -> str:
     most = [high for _, high in ends if high is not None]
     if len(most) < len(ends):
         return f"at least {plural(least, 'launch', 'launches')}"
-    return f"{least} to {max(most)} launches"
+    return "0 or 1 launch" if max(most) == 1 else f"{least} to {max(most)} launches"
 
 
 def text(cost: Cost, rest: str = ".rows", listed: int = LISTED) -> str:

@@ -150,7 +150,7 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
         return f"{value:,} {one if value == 1 else many}"
     partial = value.known < value.graphs
     words = f"{'≥ ' if partial else ''}{value.count.text()}"
-    noun = one if value.count == Count(1) else many
+    noun = one if value.count.most == 1 else many
     phrase = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
     return phrase + (of_graphs(value.known, value.graphs) if partial else "")
 
@@ -163,10 +163,6 @@ def launched(code: Code, *kernels: Kernel) -> str:
 
 def launch_words(launched: Figure | AtLeast) -> str:
     """Return a number of launches as text: ``2 launches``, ``0 or 1 launch``, ``launches: 2 per iteration``."""
-    often = _OFTEN.get(launched.count) if isinstance(launched, AtLeast) else None
-    return often or counted(launched, "launch", "launches")
-
-
-_OFTEN = {Count(iterations=(Count(1),)): "1 launch per iteration"}
-for _ways in ((Count(), Count(1)), (Count(1), Count())):
-    _OFTEN[Count(branches=(_ways,))] = "0 or 1 launch"
+    if isinstance(launched, AtLeast) and launched.count == Count(iterations=(Count(1),)):
+        return "1 launch per iteration"
+    return counted(launched, "launch", "launches")
