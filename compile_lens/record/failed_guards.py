@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from . import syntax
 from .graph import Frame
+from .guard_values import DTYPES
 from .messages import clip, parse_expression, plain_numbers, plain_source, with_place, without_addresses
 from .program import FailedGuard
 
@@ -58,6 +59,17 @@ _MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.+)$")
 _NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.+)$")
 _NO_FUNCTION = re.compile(r"(?:\w+: )?Not a function on (?P<source>.+)\.__\w+__$")
 """Torch's message if a guard expects a Python function and finds another callable."""
+_DICT_TYPE = re.compile(r"TYPE_MISMATCH\((?P<source>.+)\)$")
+"""Torch's message if a guard expects another class of dictionary."""
+_NAN = re.compile(
+    r"\(type\((?P<source>.+)\) is (?:float|complex) and __\w+_isnan\(.+\)\)$"
+    r"|not math\.isnan\((?P<number>.+?)\)(?:  # .*)?$"
+)
+"""Torch's guards on a number that is nan, and on one that is not."""
+_MODE_STACK = "___check_torch_function_mode_stack()"
+MODES = "the torch function modes around the call"
+_CURRENT_DEVICE = "utils_device.CURRENT_DEVICE"
+DEFAULT_DEVICE = "the default device"
 FUNCTION, NO_FUNCTION = "a Python function", "no Python function"
 _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
 _DELETED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
@@ -80,9 +92,14 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
     rest, hint, type_ = _hinted(rest)
     rest, line = _placed(rest, now)
     rest = without_addresses(rest)
-    source, old, new = (
-        _state(rest, setting) if rest.startswith(STATE) else _subject_and_values(rest, type_, now)
-    )
+    if rest.startswith(STATE):
+        source, old, new = _state(rest, setting)
+    elif rest == _MODE_STACK:
+        source, old, new = MODES, "", setting(MODES)
+    else:
+        source, old, new = _subject_and_values(rest, type_, now)
+        if source == _CURRENT_DEVICE:
+            source, new = DEFAULT_DEVICE, setting(DEFAULT_DEVICE)
     if rest.startswith("tensor '"):
         rest = rest.partition(". Guard failed on")[0]
     return FailedGuard(id, rest, source, old, new, line, hint)
@@ -122,7 +139,7 @@ def with_compiled_value(failed: FailedGuard, held: Mapping[str, str]) -> FailedG
     return dataclasses.replace(failed, old=old, new=_distinguished(old, failed.new)) if old else failed
 
 
-_BY_NAME = ("___check_", "expected type of")
+_BY_NAME = ("___check_", "expected type of", "TYPE_MISMATCH(")
 """Prefixes of sentences without the object, or the class of tensors, that a cache entry was compiled for."""
 _NEGATED = {"True": "False", "False": "True"}
 
@@ -187,8 +204,11 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
         old, new = tensor["old"], tensor["new"] or ""
         if old in ("requires_grad=0", "requires_grad=1"):  # torch gives only the expected value
             old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
-        old, new = _keys(old, new)
-        return plain_source(tensor["source"]) + _part(tensor["what"]), old, new
+        source = plain_source(tensor["source"])
+        if devices := _devices(old, new):
+            return f"{source}.device", *devices
+        old, new = (DTYPES.get(value, value) for value in _keys(old, new))
+        return source + _part(tensor["what"]), old, new
     of_type = _TENSOR_TYPE.match(text)
     if of_type:
         source = f"type({plain_source(of_type['source'])})"
@@ -204,6 +224,21 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     *others, last = (plain_source(str(name)) for name in duplicates[0])
     other_names = ", ".join(others)
     return last, f"{OTHER}{other_names}", f"{SAME}{other_names}"
+
+
+def _devices(old: str, new: str) -> tuple[str, str] | None:
+    """Return the devices of two dispatch key sets that differ in nothing else; None for others."""
+    sets = [_KEYS.match(keys) for keys in (old, new)]
+    one, two = (set(match["keys"].split(", ")) if match else set() for match in sets)
+    only = [{key for key in keys if not key.startswith("Autograd")} for keys in (one - two, two - one)]
+    if not all(len(keys) == 1 and keys <= _DEVICE_KEYS for keys in only):
+        return None
+    before, after = (keys.pop().lower() for keys in only)
+    return before, after
+
+
+_DEVICE_KEYS = {"CPU", "CUDA", "HIP", "XPU", "MPS", "HPU", "XLA", "MTIA", "IPU", "PrivateUse1", "Meta"}
+"""Dispatch keys that name a device."""
 
 
 def _keys(old: str, new: str) -> tuple[str, str]:
@@ -251,6 +286,12 @@ def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     if no_function:
         source = plain_source(no_function["source"])
         return source, FUNCTION, now(source) or NO_FUNCTION
+    if dictionary := _DICT_TYPE.match(text):
+        source = f"type({plain_source(dictionary['source'])})"
+        return source, "", now(source)
+    if nan := _NAN.match(text):
+        source = plain_source(nan["source"] or nan["number"])
+        return source, "nan" if nan["source"] else "a number other than nan", now(source)
     deleted = _DELETED.match(text)
     if deleted:
         source = plain_source(deleted["source"])

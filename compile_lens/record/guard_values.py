@@ -19,6 +19,22 @@ TENSOR_CHECK = re.compile(
 )
 """Torch's text of a tensor check."""
 
+DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""Python names of dtypes by their C++ names."""
+
 
 def is_zero_one_specialized(failed: FailedGuard) -> bool:
     """Return True if a size is 0 or 1 now, and the entry accepts other sizes because of 0/1 specialization alone."""

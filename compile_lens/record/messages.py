@@ -211,8 +211,13 @@ def plain_source(source: str) -> str:
     """Return a source as Python: ``L['x']`` gives ``x``, ``L['self'].n`` gives ``self.n``, ``L['x'].size()[0]`` gives
     ``x.size(0)``, and an attribute of the class of ``x`` gives ``type(x).n``."""
     named = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
+    named = _OF_NUMPY.sub(r"\1", named)
     named = re.sub(r"\bdict\((type\([\w.]+\))\.__dict__\)\['(\w+)'\]", r"\1.\2", named)
     return plain_sizes(named)
+
+
+_OF_NUMPY = re.compile(r"___from_numpy\(((?:[^()]|\([^()]*\))*)\)")
+"""The tensor that torch makes of an array of numpy."""
 
 
 def plain_sizes(source: str) -> str:

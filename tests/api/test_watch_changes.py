@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str
     assert one.source in said and one.new in said
     assert (f"now {one.new}" if one.old else "are 3, 9, compiled for ") in said
     assert words.to_try(again.recompilation)
-    if guard.line is not None:  # where torch says a line, it is that one
+    if guard.line is not None and "# " in plain.partition(".py")[2] and "implicit guard" not in plain:
+        # Where torch says a line, it is that one.
         assert f"{Path(guard.line.file).name}:{guard.line.line} in" in plain
 
 
@@ -108,6 +110,46 @@ def test_torch_s_hint_of_an_integer_of_a_module() -> None:
     assert compiles(Counter(), [(x,)] * 5) == 5
     with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
         assert compiles(Counter(), [(x,)] * 5) < 5, "what is advised helps"
+
+
+def test_the_size_of_a_parameter_is_not_to_be_marked() -> None:
+    def replaced(marked: bool) -> Iterator[torch.nn.Module]:
+        module = torch.nn.Linear(3, 4, bias=False)
+        for size in (4, 5):
+            module.weight = torch.nn.Parameter(torch.ones(size, 3))
+            if marked:
+                torch._dynamo.mark_dynamic(module.weight, 0)
+            yield module
+
+    def plain(marked: bool) -> int:
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        compiled = torch.compile(lambda module, x: module(x), backend="eager")
+        for module in replaced(marked):
+            compiled(module, torch.ones(3))
+        return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+    assert plain(False) == plain(True) == 2
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda module, x: module(x), backend="eager")
+    with compile_lens.watch() as program:
+        for module in replaced(False):
+            compiled(module, torch.ones(3))
+    (again,) = program.recompiles
+    assert again.recompilation is not None
+    assert "mark" not in words.to_try(again.recompilation)
+
+
+def test_what_an_observer_could_not_read_is_not_torch_s_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> FailedGuard:
+        raise ValueError("a new sentence")
+
+    monkeypatch.setattr("compile_lens.record.failed_guards.failed_guard", unreadable)
+    with compile_lens.watch() as program:
+        changed_programs.run(PROGRAMS["device"])
+    (again,) = program.recompiles
+    assert again.recompilation is not None
+    assert "torch found no guard" not in words.again(again.recompilation)
 
 
 def test_torch_s_hint_of_sizes_that_were_the_same() -> None:

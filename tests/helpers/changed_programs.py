@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import torch
 
 X = torch.ones(3)
@@ -86,6 +87,8 @@ def double_by_default() -> Iterator[None]:
 
 MATRIX = torch.ones(3, 3)
 OTHER = torch.ones(3)
+WITH_GRADIENT = torch.ones(3, requires_grad=True)
+WITH_GRADIENT.grad = torch.ones(3)
 PARAMETER = torch.nn.Parameter(torch.ones(3), requires_grad=False)
 
 
@@ -183,7 +186,58 @@ def programs() -> dict[str, Changed]:
             doubled, ((X,), (X,)), "default_dtype", "torch.float64", "torch.float32",
             between=lambda: torch.set_default_dtype(torch.float32), under=double_by_default,
         ),
+        "default device": Changed(
+            doubled, ((X,), (X,)), "the default device", "device(type='cpu')", "device(type='meta')",
+            between=lambda: torch.set_default_device("meta"), under=on_the_processor,
+        ),
+        "first default device": Changed(
+            doubled, ((X,), (X,)), "the torch function modes around the call",
+            "none", "torch.set_default_device('meta')",
+            between=lambda: torch.set_default_device("meta"), under=no_default_device,
+        ),
+        "device": Changed(doubled, ((X,), (X.to("meta"),)), "x.device", "cpu", "meta"),
+        "nan": Changed(lambda x, n: x * n, ((X, float("nan")), (X, 1.5)), "n", "nan", "1.5"),
+        "complex nan": Changed(lambda x, n: x * n, ((X, complex("nan")), (X, 2j)), "n", "nan", "2j"),
+        "not nan": Changed(
+            lambda x, n: x * n, ((X, 1.5), (X, float("nan"))), "n", "a number other than nan", "nan", dynamic=True
+        ),
+        "queue": Changed(
+            lambda x, q: x * q[0], ((X, collections.deque([2])), (X, collections.deque([2, 4]))), "len(q)", "1", "2"
+        ),
+        "dictionary": Changed(
+            lambda d: sum(d.values()), (({"a": X},), (collections.OrderedDict(a=X),)),
+            "type(d)", "dict", "OrderedDict",
+        ),
+        "array": Changed(
+            lambda x, n: x * n, ((X, numpy.float32(2)), (X, numpy.float64(2))), "n.dtype", "float32", "float64"
+        ),
+        "gradient": Changed(
+            lambda w: w.sin() if w.grad is None else w + w.grad,
+            ((torch.ones(3, requires_grad=True),), (WITH_GRADIENT,)), "w.grad", "None", "float32[3]",
+        ),
+        "set later": Changed(
+            lambda x, o: x.sin() if hasattr(o, "flag") else x.cos(), ((X, types.SimpleNamespace()), (X, flags[0])),
+            "o.flag", "not set on it", "True",
+        ),
+        "conjugate": Changed(
+            doubled, ((X.cfloat(),), (X.cfloat().conj(),)), "x", "without Conjugate", "with the key Conjugate"
+        ),
     }  # fmt: skip
+
+
+@contextlib.contextmanager
+def no_default_device() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+@contextlib.contextmanager
+def on_the_processor() -> Iterator[None]:
+    with no_default_device():
+        torch.set_default_device("cpu")
+        yield
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def test_an_entry_whose_text_cannot_be_read_counts() -> None:
     assert broken.outcome == OUTCOME_NOT_KNOWN and "cannot be read" in broken.ending.reason
     again = record.recompiles[0].recompilation
     assert again is not None and again.nearest_entry == UNKNOWN and not again.failed_guards
-    assert words.again(again).startswith("the log does not say what failed")
+    assert words.again(again).startswith("what failed is not known")
     assert record.lacks(claims.GUARDS) and not record.lacks(claims.GRAPHS)
     assert "texts of entries" in next(m.stage for m in record.missing if "texts" in m.stage)
     assert words.state(record) == "partial"

@@ -73,9 +73,8 @@ def _guarded_objects(output: Any) -> dict[str, str]:
         # Torch's guard on a function does not state the code object that it checks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             sources.append(f"{messages.plain_source(name)}.__code__")
-        if (
-            dynamo.kind_of(guard) == "TENSOR_MATCH"
-        ):  # torch 2.11's guard on a parameter does not state the type
+        # Torch's message on another class of dictionary, and 2.11's guard on a parameter, do not state the type.
+        if dynamo.kind_of(guard) in ("TENSOR_MATCH", "TYPE_MATCH"):
             sources.append(f"type({messages.plain_source(name)})")
         for source in filter(None, sources):
             value = value_reader.read_now(source, output.local_scope, output.global_scope)

@@ -26,6 +26,7 @@ from ...record.program import (
     RAISED,
     REST_RUNS_EAGERLY,
     SKIPPED,
+    UNKNOWN,
     CompileEvent,
     FrameEvaluation,
     LibrarySkips,
@@ -359,7 +360,7 @@ def _recompilation(v: Evaluation, variants: dict[str, list[Evaluation]]) -> Reco
             guard = messages.with_guard_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_compiled_value(guard, older.held)
         failed.append(guard)
-    changed = failed[v.nearest] if failed else None
+    changed = failed[v.nearest] if failed and v.nearest != UNKNOWN else None
     nearest = _older_entry(variants, changed.id, v) if changed is not None else None
     if nearest is not None:
         earlier = {d.source for d in nearest.dynamic}

@@ -12,11 +12,11 @@ import torch
 
 from ...record import claims, failed_guards, guard_values, messages, syntax
 from ...record.failed_guards import STATE
-from ...record.program import ERROR_ON_RECOMPILE, FailedGuard
+from ...record.program import ERROR_ON_RECOMPILE, UNKNOWN, FailedGuard
 from . import scopes
 from .observers import observe, observing
 from .scopes import Evaluation
-from .value_reader import Names, NoValue, read_now, value_of
+from .value_reader import Names, NoValue, name_of, read_now, value_of
 
 _SAFE_GUARDS = frozenset(
     ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH")
@@ -210,6 +210,7 @@ def keep_reasons(evaluation: Evaluation, entries: Any, frame: Any, reasons: Sequ
     evaluation.recompiled = len(listed), int(config.recompile_limit)
     evaluation.constants_only = config.assume_static_by_default and not config.automatic_dynamic_shapes
     evaluation.asked = frozenset(str(one.compile_id) for one in listed)
+    evaluation.nearest = UNKNOWN  # until all guards are read
     evaluation.failed = [
         failed_guards.failed_guard(text, lambda source: read_now(source, names, globals), current_setting)
         for text in reasons
@@ -237,6 +238,8 @@ _READERS: dict[str, Callable[[], Any]] = {
     "allow_tf32": lambda: torch._C._get_cublas_allow_tf32(),
     "num_threads": torch.get_num_threads,
     "default_dtype": torch.get_default_dtype,
+    failed_guards.MODES: lambda: _torch_function_modes(),
+    failed_guards.DEFAULT_DEVICE: lambda: repr(torch.get_default_device()),
 }
 """Functions that read a setting, by its name in torch's guard."""
 _AUTOCAST = re.compile(r"autocast\((?P<device>\w+)\)_(?P<what>enabled|dtype)$")
@@ -256,10 +259,22 @@ def current_setting(name: str) -> str:
         return ""
 
 
+def _torch_function_modes() -> str:
+    """Return the torch function modes, outermost first; ``none`` without one."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    device = torch.utils._device.DeviceContext
+    texts = (
+        f"torch.set_default_device({str(mode.device)!r})" if type(mode) is device else name_of(type(mode))
+        for mode in modes
+    )
+    return ", ".join(texts) or "none"
+
+
 _REMEMBERED = ("num_threads", "default_dtype", "autocast(cpu)_dtype", "autocast(cuda)_dtype")
 """Settings with more than two values, whose old value cannot be inferred from the new one."""
 
 
 def remembered_settings() -> dict[str, str]:
     """Return the values of these settings by the names that ``failed_guards.with_compiled_value`` reads."""
-    return {STATE + name: current_setting(name) for name in _REMEMBERED}
+    settings = {STATE + name: current_setting(name) for name in _REMEMBERED}
+    return settings | {failed_guards.MODES: current_setting(failed_guards.MODES)}

@@ -118,6 +118,8 @@ def _attribute(owner: Any, name: str) -> Any:
             raise _Unreadable from None
     if _is_instance(owner, type):
         return _attribute_of_class(owner, name)
+    if name == "grad" and type(owner) in (torch.Tensor, torch.nn.Parameter):
+        return _gradient(owner)
     try:
         attributes = object.__getattribute__(owner, "__dict__")
     except AttributeError:
@@ -190,7 +192,7 @@ def _call_builtin(function: str, value: Any) -> Any:
     if function == "type":
         return type(value)
     if function == "len":
-        for base in (list, tuple, dict, str, set, frozenset):
+        for base in (list, tuple, dict, str, set, frozenset, collections.deque):
             if _is_instance(value, base):
                 return base.__len__(value)
     if function == "dict" and _is_instance(value, types.MappingProxyType):
@@ -214,6 +216,13 @@ def _arithmetic(op: ast.operator, one: Any, two: Any) -> int:
         return int(how(one, two))
     except ZeroDivisionError:
         raise _Unreadable from None
+
+
+@without_torch_function
+def _gradient(value: torch.Tensor) -> torch.Tensor | None:
+    if not value.is_leaf:  # torch warns of those
+        raise _Unreadable
+    return value.grad
 
 
 @without_torch_function

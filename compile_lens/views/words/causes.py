@@ -20,7 +20,7 @@ from compile_lens.measures.causes import (
 from compile_lens.measures.program import is_library, program_line
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.compilation import DynamicDim
-from compile_lens.record.failed_guards import STATE
+from compile_lens.record.failed_guards import MODES, STATE
 from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
 from compile_lens.record.program import (
     ERROR_ON_RECOMPILE,
@@ -62,7 +62,8 @@ def _changed(failed: FailedGuard) -> str:
         if failed.old:
             if types := two_types(failed):
                 return f"{failed.source} was the {types[0]} {failed.old}, now the {types[1]} {failed.new}"
-            verb = "were" if failed.text.startswith(STATE) and " and " in failed.source else "was"
+            several = failed.source == MODES or (failed.text.startswith(STATE) and " and " in failed.source)
+            verb = "were" if several else "was"
             return f"{failed.source} {verb} {failed.old}, now {failed.new}"
         verb = "are" if ", " in failed.source else "is"
         return f"{failed.source} {verb} {failed.new}, compiled for {plain_source(failed.text)}"
@@ -97,7 +98,7 @@ def again(recompilation: Recompilation, made: bool = True) -> str:
 def _none(recompilation: Recompilation) -> str:
     if not recompilation.failed_guards:
         unread = recompilation.nearest_entry == UNKNOWN
-        return "the log does not say what failed" if unread else "torch found no guard that failed"
+        return "what failed is not known" if unread else "torch found no guard that failed"
     return (
         f"which of {plural(len(recompilation.failed_guards), 'variant')} it came nearest to is not in the log"
     )

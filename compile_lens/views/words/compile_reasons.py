@@ -15,6 +15,7 @@ from compile_lens.record.breaks import BREAK, Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
+from compile_lens.record.guard_values import DTYPES
 
 CALLED = "called"
 
@@ -61,7 +62,7 @@ def change(reason: str, compilation: Compilation) -> str:
         match = pattern.fullmatch(text)
         if match:
             before, after = match["before"], match["after"]
-            return f"{form.format(_plain(match['name']))} {_TYPES.get(before, before)} → {_TYPES.get(after, after)}"
+            return f"{form.format(_plain(match['name']))} {DTYPES.get(before, before)} → {DTYPES.get(after, after)}"
     wanted = _GRADIENT.fullmatch(text)
     if wanted:
         before, after = ("True", "False") if wanted["before"] == "1" else ("False", "True")
@@ -229,18 +230,3 @@ _SIZES = re.compile(
     r"tensor '(?P<name>.+)' size mismatch at index (?P<index>\d+)\. expected (?P<before>\d+), actual (?P<after>\d+)"
 )
 _KINDS = re.compile(r"tensor '.+' (?:dtype|rank|requires_grad) mismatch\. ")
-_TYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
-"""Python names of dtypes by their C++ names."""

@@ -11,8 +11,11 @@ from compile_lens.measures.remedies import SIZE, sizes_made_dynamic
 from compile_lens.record import syntax
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import (
+    ABSENT,
+    DEFAULT_DEVICE,
     DELETED,
     INFERENCE,
+    MODES,
     NORMAL,
     OTHER,
     SAME,
@@ -94,6 +97,8 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
         )
     if ".size(" in failed.source:
         return _of_sizes(recompilation, failed, rest)
+    if "nan" in (failed.old, failed.new):
+        return "torch has a variant of its own for nan, whatever is changed: give no such number"
     numbers = not two_types(failed) and all(map(_is_number, (failed.old, failed.new)))
     if recompilation.constants_only and numbers:
         return CONSTANTS
@@ -261,6 +266,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
         return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
     if recompilation.constants_only:
         return CONSTANTS
+    if _OF_MODULE.search(failed.source):
+        return f"torch takes the sizes of a module's own tensors as constants: give few different ones, or {EACH}"
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
@@ -268,6 +275,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
         return MARK
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
 
+
+_OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
 
 _SAME_OBJECT = "give it the same object each time, made once, or compile one function for each"
 _ON_STACK = (
@@ -284,6 +293,10 @@ def _of_objects(failed: FailedGuard) -> str | None:
     """Return the remedy if a torch setting, a class or the identity of an object changed; None for others."""
     if failed.text.startswith(STATE):
         return f"call it always under one {failed.source}, or compile one function for each"
+    if failed.source == MODES:
+        return "call it always under the same ones (torch.set_default_device is one), or compile one function for each"
+    if failed.source == DEFAULT_DEVICE:
+        return "call it always under one default device, or compile one function for each"
     if failed.source.startswith("type(") and failed.source.endswith(")"):
         return "call it with one class, or compile one function for each"
     if failed.text.startswith("___check_obj_id("):
@@ -303,8 +316,8 @@ def _of_objects(failed: FailedGuard) -> str | None:
             "normal tensor"
         )
     if failed.old.startswith(("with the key ", "without ")):
-        return ""
-    if failed.old in (SET, THERE) or "contains" in failed.text.partition("(")[0]:
+        return "call it with one kind of tensor, or compile one function for each"
+    if failed.old in (SET, THERE, ABSENT) or "contains" in failed.text.partition("(")[0]:
         return "give it what holds the same names each time, or compile one function for each"
     return None
 
