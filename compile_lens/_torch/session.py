@@ -77,7 +77,8 @@ def inductor_patches(
                 close = difflib.get_close_matches(name.replace("-", "_"), sorted(known), 3)
                 meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
                 raise RuntimeError(
-                    f"Inductor has no option {name!r}; {meant}torch._inductor.list_options() has all {len(known)}"
+                    f"Inductor has no option {name!r}; {meant}torch._inductor.list_options() lists all "
+                    f"{len(known)}"
                 )
     wrapper = torch._TorchCompileInductorWrapper(mode, options, dynamic)
     return dict(wrapper.config)

@@ -128,7 +128,7 @@ class Library:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = _FUNCTIONS.get(name) or _TESTS.get(name)
         if function is None:
-            raise AttributeError(f"the interpreter has nothing for libdevice.{name}")
+            raise AttributeError(f"the interpreter does not implement libdevice.{name}")
 
         def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
             return _elementwise(function, args, name in _TESTS)

@@ -101,8 +101,8 @@ class Launches:
         self._left -= max(elements, MIN_ELEMENTS_PER_OPERATION) if elements else 0
         if self._left < 0:
             raise NotLaunched(
-                f"its kernels would compute more than {self._work:,} elements in Triton's interpreter, where "
-                f"compile_lens stops; an operation counts for {MIN_ELEMENTS_PER_OPERATION:,} at least"
+                f"its kernels would compute more than {self._work:,} elements in Triton's interpreter, the limit "
+                f"of compile_lens; each operation counts as at least {MIN_ELEMENTS_PER_OPERATION:,}"
             )
 
 
@@ -142,14 +142,15 @@ class _Memory:
     def _tensor(self, given: Any) -> Any:
         if given.device.type != "cpu":
             raise NotLaunched(
-                f"a kernel is given a tensor on {given.device}, and is interpreted on the CPU alone"
+                f"a kernel is given a tensor on {given.device}, and kernels are interpreted only on the CPU"
             )
         storage = given.untyped_storage()
         key = storage.data_ptr()
         if key not in self._storages:
             if storage.nbytes() + sum(s.nbytes() for s, _ in self._storages.values()) > MAX_COPIED_BYTES:
                 raise NotLaunched(
-                    f"the tensors of a kernel lie in more than {MAX_COPIED_BYTES:,} bytes, which would be copied"
+                    f"the tensors of a kernel lie in more than {MAX_COPIED_BYTES:,} bytes, which would have to "
+                    "be copied"
                 )
             self._storages[key] = storage, storage.clone()
         copy = torch.empty(0, dtype=given.dtype)
@@ -171,7 +172,7 @@ class _Memory:
         if not known.all():
             what = "reads" if name in _READS else "writes"
             raise NotLaunched(
-                f"it {what} {np.count_nonzero(~known):,} elements outside of the tensors that it is given"
+                f"it {what} {np.count_nonzero(~known):,} elements outside the tensors that it is given"
             )
         if name not in _READS:
             self._written.update(self._keys[i] for i in np.unique(of))

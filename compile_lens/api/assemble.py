@@ -102,8 +102,8 @@ def _model(capture: Capture, target: str | DeviceModel | Path | None) -> DeviceM
     model = models.find(device)
     if model is None:
         raise UsageError(
-            f"there is no model of the device {device!r} that the code was generated for: "
-            "say which one has the same architecture, as target='a100'"
+            f"there is no model of the device {device!r} that the code was generated for: name one with the "
+            "same architecture, such as target='a100'"
         )
     return model
 

@@ -114,7 +114,7 @@ def show(
     from ..views.notebook import display
 
     if memory_curve and calls is not None:
-        raise UsageError("memory_curve=True is for one call, and calls= are several: show each")
+        raise UsageError("memory_curve=True takes one call, and calls= has several: show each call by itself")
     language = chosen(lang)
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target, keep_inputs)
     call = Call.read(fn, args, kwargs, checked, calls=calls)

@@ -66,8 +66,8 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
     graph, model = program.graphs[number], models.resolve(target)
     if any(on for _, on, _ in kept.autocast):
         raise UsageError(
-            f"graph {number} ({graph.id}) was compiled in a region of autocast, which is of a device: capture the "
-            "function for the target, with the region in it"
+            f"graph {number} ({graph.id}) was compiled inside a torch.autocast region, which belongs to one "
+            "device: capture the function for the target, with the region in it"
         )
     called = retained_graphs.as_call(kept, "cpu" if model.device == "cpu" else "meta", model.device)
     if called is None:

@@ -54,7 +54,8 @@ class _Watched:
     def __init__(self, shell: Any, name: str) -> None:
         if name and not name.isidentifier():
             raise UsageError(
-                f"%%compile_lens {name}: this is no name of a variable; write for example %%compile_lens program"
+                f"%%compile_lens {name}: this is not the name of a variable; write, for example, %%compile_lens "
+                "program"
             )
         self._shell = shell
         self._name = name

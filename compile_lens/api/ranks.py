@@ -46,22 +46,20 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         before = records.index(record)
         if before < number and record.created:  # records of two processes differ in their times
             raise UsageError(
-                f"{_named(programs[before])} and {_named(programs[number])} are the same program: give that of "
-                "each rank once"
+                f"{_named(programs[before])} and {_named(programs[number])} are the same program: give each "
+                "rank's program once"
             )
     if len({record.log for record in records}) > 1:
-        raise UsageError(
-            "some are read from logs, which hold less: give logs alone, or what was watched alone"
-        )
+        raise UsageError("some are read from logs, which hold less: give only logs, or only watched programs")
     numbers = [record.rank for record in records]
     if all(rank is None for rank in numbers):
-        notes += ("no program says its rank: they are numbered as they were given",)
+        notes += ("no program reports its rank: they are numbered in the order given",)
         return joined(dict(enumerate(records)), notes)
     by_rank: dict[int, ProgramRecord] = {}
     for record in records:
         if record.rank is None:
             raise UsageError(
-                f"{record.name!r} does not say its rank, and others do: torch.distributed was not in use"
+                f"{record.name!r} has no rank, and others have one: torch.distributed was not in use"
             )
         if record.rank in by_rank:
             raise UsageError(f"two programs are of rank {record.rank}: give one of each rank")
@@ -85,7 +83,7 @@ def _with_folders(programs: tuple[_ProgramSource, ...]) -> tuple[tuple[_ProgramS
         every += files or [one]  # reading it reports the problem
         empty = sorted(file.name for file in folder.glob("*.log") if file.is_file() and file not in files)
         if empty:
-            notes += (f"these logs hold nothing, and are left out: {first_names(empty)}",)
+            notes += (f"these logs are empty and are left out: {first_names(empty)}",)
     return tuple(every), notes
 
 
@@ -99,7 +97,7 @@ def _with_ranks_of_names(
     known = None not in names and len(set(names)) == len(names)
     if not known or len(set(entries)) == len(entries) or not all(record.log for record in records):
         return records, ()
-    note = "entries of several logs say the same rank: the ranks are those in the names of the files"
+    note = "entries of several logs have the same rank: the ranks are those in the names of the files"
     return [replace(one, rank=rank) for one, rank in zip(records, names, strict=True)], (note,)
 
 
@@ -175,7 +173,7 @@ def rehearse(
             break
     if len(errors) == world_size and not any(record.graphs or record.issued for record in by_rank.values()):
         raise errors[0]
-    notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)
+    notes = ("rehearsed: no other process took part, and the results of collectives are not real values",)
     return joined(by_rank, notes, rehearsed=True)
 
 

@@ -147,7 +147,7 @@ def _to_pair(switches: Iterable[Switch], trials: Iterable[Trial]) -> list[Switch
 def _pairs(asked: bool | int) -> int:
     if not isinstance(asked, int) or asked < 0:
         raise UsageError(
-            f"pairs={asked!r} is neither True nor False nor a whole number from 0: how many are tried at most"
+            f"pairs={asked!r} is neither True nor False nor a whole number of 0 or more, the most pairs to try"
         )
     return MAX_PAIRS if asked is True else int(asked)
 

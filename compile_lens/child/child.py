@@ -201,7 +201,7 @@ class Child:
             self._stopped_since = now
         elif now - self._stopped_since > STOPPED_SECONDS:
             raise message.ProtocolError(
-                f"it was stopped by a signal, and did not go on within {STOPPED_SECONDS:.0f} seconds"
+                f"it was stopped by a signal, and did not continue within {STOPPED_SECONDS:.0f} seconds"
             )
 
     def _exit_error(self, working: bool) -> ChildError:

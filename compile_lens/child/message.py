@@ -34,7 +34,7 @@ def head(data: bytes | bytearray) -> tuple[int, int]:
     """Return the number and the length in a message's header. Raises ``ProtocolError``."""
     mark, number, length = HEAD.unpack_from(data)
     if mark != MARK:
-        raise ProtocolError("it wrote something else where replies are read")
+        raise ProtocolError("it wrote something other than a reply")
     return number, length
 
 
@@ -45,7 +45,7 @@ def next_message(data: bytearray, *numbers: int) -> tuple[int, bytes] | None:
         return None
     received, length = head(data)
     if received not in numbers:
-        raise ProtocolError("it answered another request than the one that it was sent")
+        raise ProtocolError("it answered a request other than the one it was sent")
     if len(data) < HEAD.size + length:
         return None
     body = bytes(data[HEAD.size : HEAD.size + length])

@@ -62,7 +62,7 @@ def call(
         raise pickling.CannotCross("this program has no Python executable to start another process with")
     with _lock, _separate_child(seconds):
         if any(child.busy for child in _children.values()):  # called in a signal handler or a stream's write
-            raise pickling.CannotCross("this thread waits for the child process already")
+            raise pickling.CannotCross("this thread is already waiting for the child process")
         rules: pickling.SendingRules | None = pickling.SendingRules()
         while rules is not None:
             child = _child(environment or {}, first)  # it starts up while the request is packed

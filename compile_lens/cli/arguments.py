@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--traceback", action="store_true", help="show where an error came from")
     whole = Parser(
         prog="compile-lens",
-        description="What torch.compile makes of a function: every stage, every kernel, and a ledger.",
+        description="Show what torch.compile does to a function: every stage, every kernel, and a ledger.",
         epilog=EXIT_CODES,
         formatter_class=raw,
     )
@@ -91,14 +91,14 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("compile-lens-demo"), metavar="DIR", help="default: %(default)s"
     )
 
-    expressions = "FUNCTION, --input and --kwarg are\nPython expressions of yours and are run as such."
+    expressions = "FUNCTION, --input and --kwarg are\nPython expressions, and are evaluated."
     show = add("show", commands.show, "Capture a function and print what became of it", expressions)
     _add_call(show)
     _add_target(show, "h100, mps, cpu:avx2, …")
     show.add_argument(
         "--memory-curve",
         action="store_true",
-        help="capture it also once for each activation_memory_budget, and show what each saves and computes again",
+        help="also capture it once for each activation_memory_budget, and show what each saves and recomputes",
     )
     _add_story(show)
     _add_full(show)
@@ -117,13 +117,13 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=2000,
         metavar="N",
-        help="at most so many, each counted as three bytes of UTF-8 (default: %(default)s)",
+        help="print at most this many tokens, counted as three bytes of UTF-8 each (default: %(default)s)",
     )
 
     costly = add(
         "cost",
         cost,
-        "Capture a function, or open a record, and print what a call costs, what costs most first",
+        "Capture a function, or open a record, and print what a call costs, most expensive first",
         expressions,
     )
     _add_call(costly)
@@ -159,7 +159,7 @@ def parser() -> argparse.ArgumentParser:
         compared,
         "--target",
         "NAME",
-        "a device, which need not be here; repeatable (default: cpu, h100 and mps)",
+        "a device, which may be absent; repeatable (default: cpu, h100 and mps)",
     )
     _add_full(compared)
     _add_out(compared, "comparison")
@@ -167,8 +167,8 @@ def parser() -> argparse.ArgumentParser:
     changing = add(
         "what-if",
         what_if,
-        "Turn one switch of the compiler at a time and say which change launches, bytes or the peak",
-        expressions + "\nCtrl-C ends it, and what was tried until then is still shown and written.",
+        "Turn one switch of the compiler at a time and report which change launches, bytes or the peak",
+        expressions + "\nCtrl-C ends it, and what was tried by then is still shown and written.",
     )
     _add_call(changing)
     _add_target(changing, "h100, mps, …")
@@ -182,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
         "--pairs",
         type=int,
         metavar="N",
-        help="try at most so many pairs of those that matter; 0 for none (default: 6)",
+        help="try at most this many pairs of the switches that matter; 0 for none (default: 6)",
     )
     _add_out(changing, "outcome")
 
@@ -190,7 +190,7 @@ def parser() -> argparse.ArgumentParser:
         "divergence",
         commands.divergence,
         "Build a function, compare it with eager PyTorch and, where they differ, find the cause",
-        expressions + "\nWhere the values differ by more than rounding explains the exit code is 4.",
+        expressions + "\nThe exit code is 4 if the values differ by more than rounding explains.",
     )
     _add_call(divergent)
     _add_target(divergent, "h100, whose kernels run in Triton's interpreter")
@@ -199,7 +199,7 @@ def parser() -> argparse.ArgumentParser:
     differing = add(
         "diff",
         diff,
-        "Say what differs between two saved records, the cause first",
+        "Report what differs between two saved records, the cause first",
         "Needs no torch and runs no code of the records.",
     )
     differing.add_argument("a", type=Path, help="the first .json record")
@@ -211,22 +211,20 @@ def parser() -> argparse.ArgumentParser:
     checked = add(
         "check",
         check,
-        "Hold files of expectations, without pytest",
-        "Each function whose name begins\nwith check or test is one; it takes nothing, or compile_lens.",
+        "Check files of expectations, without pytest",
+        "Each function whose name begins\nwith check or test is a check; it takes no argument, or compile_lens.",
     )
-    checked.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a Python file of yours, which is run"
-    )
+    checked.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Python file, which is run")
     _repeatable(checked, "--only", "NAME", "one check of each file; repeatable")
     checked.add_argument(
-        "--pages", type=Path, metavar="DIR", help="keep a page of each capture of a check that does not hold"
+        "--pages", type=Path, metavar="DIR", help="keep a page of each capture of a check that fails"
     )
     _add_out(checked, "result")
 
     upgraded = add(
         "upgrade",
         upgrade,
-        "Capture a function under several versions of torch and say what differs",
+        "Capture a function under several versions of torch and report what differs",
         expressions
         + "\nEach version has an environment of its own, made by pip once and kept (several GB each).",
     )
@@ -236,7 +234,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="VERSION",
-        help="two versions or more: 2.13 2.15; without a function their environments are made, one or more",
+        help="two or more versions: 2.13 2.15; without a function, only create the environments (one or more)",
     )
     _add_target(upgraded, "h100, mps, …")
     upgraded.add_argument(
@@ -245,16 +243,16 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="what the function imports beside torch, as pip takes it: transformers; repeatable",
+        help="a package that the function imports besides torch, as pip names it: transformers; repeatable",
     )
     upgraded.add_argument("--index-url", default="", metavar="URL", help="where pip looks for packages")
     upgraded.add_argument(
-        "--folder", type=Path, metavar="DIR", help="of the environments (default: the user's cache)"
+        "--folder", type=Path, metavar="DIR", help="for the environments (default: the user's cache)"
     )
     upgraded.add_argument("--records", type=Path, metavar="DIR", help="keep each version's record there")
-    upgraded.add_argument("--list", action="store_true", help="say which environments are kept")
+    upgraded.add_argument("--list", action="store_true", help="list the environments that are kept")
     upgraded.add_argument(
-        "--remove", nargs="+", default=[], metavar="VERSION", help="remove environments; all removes each"
+        "--remove", nargs="+", default=[], metavar="VERSION", help="remove environments; `all`: every one"
     )
     _add_fail_on(upgraded)
     _add_full(upgraded)
@@ -263,7 +261,7 @@ def parser() -> argparse.ArgumentParser:
     supported = add(
         "support",
         commands.support,
-        "Say which backends implement an operator, or what a target lacks of a record",
+        "Report which backends implement an operator, or which operators of a record a target lacks",
         "By torch's own tables.",
     )
     supported.add_argument(
@@ -280,7 +278,7 @@ def parser() -> argparse.ArgumentParser:
         "run",
         commands.run,
         "Run a program unchanged and report what torch.compile did in it",
-        "Its options come first: what follows\nSCRIPT or -m MODULE is of the program, as are output and exit code.",
+        "Its options come first: those after\nSCRIPT or -m MODULE are the program's, as are output and exit code.",
     )
     # Declared for the help only: ``program_start`` has already split off the program's words.
     program.add_argument("script", nargs="*", metavar="SCRIPT …", help="a Python file, and its arguments")
@@ -288,19 +286,19 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument(
         "--cuda-graphs",
         metavar="NAME",
-        help="say what an NVIDIA GPU, which need not be here, would record as CUDA graphs: h100, …",
+        help="report what an NVIDIA GPU, which may be absent, would record as CUDA graphs: h100, …",
     )
     program.add_argument(
         "--what-if",
         action="store_true",
         help="run it again, once with each setting of torch's that may help and once with all that helped: as many "
-        "runs as the report counts, each of which writes the files that the program writes; may also be the last word",
+        "runs as the report counts, each of which writes the files that the program writes; may also come last",
     )
     program.add_argument(
         "--time-limit",
         type=parse_limit,
         metavar="SECONDS",
-        help="of each further run of --what-if (default: four times the first, at least 60)",
+        help="limit of each further run of --what-if (default: four times the first, at least 60)",
     )
     _add_full(program)
     _add_out(program, "program")
@@ -332,7 +330,7 @@ def parser() -> argparse.ArgumentParser:
         "--into",
         type=Path,
         metavar="FILE",
-        help="a saved .json record of a capture or a program, beside whose kernels the profiler's times are put",
+        help="a saved .json record of a capture or a program, whose kernels get the profiler's times",
     )
     imported.add_argument(
         "--id",
@@ -346,7 +344,7 @@ def parser() -> argparse.ArgumentParser:
     merged = add(
         "merge",
         merge,
-        "Put the programs of several ranks together and say what differs",
+        "Merge the programs of several ranks and report what differs",
         "Needs no torch and runs\nno code of the records.",
     )
     merged.add_argument(
@@ -354,14 +352,14 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE; or a folder of logs",
+        help="for each rank, the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE; or a folder of logs",
     )
     _add_full(merged)
     _add_out(merged, "ranks")
 
     declare_agents(add)
     declare_play(add)
-    add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
+    add("doctor", commands.doctor, "Report what works on this machine, what does not, and what to install")
     return whole
 
 
@@ -370,9 +368,9 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
         command,
         "--fail-on",
         "NAMES",
-        "exit with 4 if one of these gets worse, such as kernels,breaks,bytes: more are launched or moved; a "
-        "level that has no better and worse, such as operators, fails if it differs, and so does a name with != behind "
-        "it (kernels!=); `changes` stands for any difference; repeatable",
+        "exit with 4 if one of these gets worse, such as kernels,breaks,bytes (more launched or moved); a level "
+        "without better or worse, such as operators, fails if it differs, and so does a name followed by != "
+        "(kernels!=); `changes` means any difference; repeatable",
     )
 
 
@@ -387,7 +385,7 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         command,
         "--input",
         "EXPR",
-        "a positional argument: Python that sees torch and the names of the module, or *EXPR for several; repeatable",
+        "a positional argument: Python that can use torch and the module's names, or *EXPR for several; repeatable",
     )
     _repeatable(command, "--kwarg", "NAME=EXPR", "a keyword argument; repeatable")
     command.add_argument(
@@ -424,7 +422,7 @@ def _add_story(command: argparse.ArgumentParser) -> None:
 
 
 def _add_target(command: argparse.ArgumentParser, such_as: str) -> None:
-    text = f"generate code for a device that need not be here: {such_as}"
+    text = f"generate code for a device that may be absent: {such_as}"
     command.add_argument("--target", metavar="NAME", help=text)
 
 
@@ -438,5 +436,5 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
 
     shown = "comparison" if what == "ranks" else what
     endings = " ".join(CHECK_FORMS if what == "result" else FORMS[what])
-    text = f"write the {shown} there, in the form of its ending ({endings}); repeatable"
+    text = f"write the {shown} there, in the format of its extension ({endings}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -189,7 +189,7 @@ def levels(given: list[str]) -> list[str]:
     for text in given:
         if not text.replace(",", "").strip():
             raise UsageError(
-                f"--fail-on {text!r} names nothing to hold; name one or more of {', '.join(known)}, or leave it out"
+                f"--fail-on {text!r} names nothing to check; name one or more of {', '.join(known)}, or leave it out"
             )
     for name in names:
         if name.removesuffix(ANY_DIFFERENCE) not in known:
@@ -223,7 +223,7 @@ def what_if(args: argparse.Namespace) -> int:
     check_endings(args.out, FORMS)
     if args.pairs is not None and args.pairs < 0:
         raise UsageError(
-            f"--pairs {args.pairs} is not a whole number from 0: give how many are tried at most"
+            f"--pairs {args.pairs} is not a whole number of 0 or more: give the most pairs to try"
         )
     # With --json the output of the user's code goes to stderr: stdout is one document.
     output = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()

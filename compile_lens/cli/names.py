@@ -165,7 +165,7 @@ def _inputs(text: str, scope: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(value)
     except TypeError:
         raise UsageError(
-            f"--input {text!r} is no sequence of arguments, but of type {type(value).__name__}: leave out the *"
+            f"--input {text!r} is not a sequence of arguments, but of type {type(value).__name__}: leave out the *"
         ) from None
 
 

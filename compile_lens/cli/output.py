@@ -39,7 +39,7 @@ def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> 
     known = FORMS if forms is None else forms
     for path in paths:
         if path.suffix.lower() not in known:
-            raise UsageError(f"--out {str(path)!r} has no known ending; use one of {' '.join(known)}")
+            raise UsageError(f"--out {str(path)!r} has no known file extension; use one of {' '.join(known)}")
         if not os.path.isdir(path.parent):
             raise UsageError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
 
@@ -260,9 +260,9 @@ OK, FAILED, USAGE, NOT_INSTALLED, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 EXIT_CODES = """exit codes:
   0  it worked
-  1  the function raised or the compiler rejected it; what was seen before is still shown and written
+  1  the function raised or the compiler rejected it; what was seen before that is still shown and written
   2  bad usage or input: an unknown option, a name, an expression or a file that cannot be used
   3  something needed is not installed, or `doctor` found that the main job cannot run
   4  `check`: not as expected; `divergence`: values differ; `--fail-on`: what it names got worse, or differs
-130  interrupted (Ctrl-C); `what-if` first says and writes what it has
+130  interrupted (Ctrl-C); `what-if` first prints and writes what it has
 """

@@ -53,7 +53,7 @@ class RemedyRuns(Run):
         quiet: bool = False,
     ) -> None:
         if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-            raise UsageError("--what-if runs a program of one process again, and this is one of several")
+            raise UsageError("--what-if reruns programs of one process, and this process is one of several")
         super().__init__(find_program(words), out, None, json, full)
         self._journal = None  # each child keeps its own
         self._words = words

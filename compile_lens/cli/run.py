@@ -219,8 +219,8 @@ def _misplaced_out(arguments: tuple[str, ...]) -> str:
             value = word[2:] if word.startswith("-o") else ""
         if Path(value).suffix.lower() in (".html", ".json", ".md", ".txt"):
             return (
-                f"what follows the script is the script's, {word} too, so that no report was written; for one write "
-                f"`compile-lens run -o {value} …` before the script"
+                f"arguments after the script belong to the script, {word} too, so no report was written; put it before "
+                f"the script: `compile-lens run -o {value} …`"
             )
     return ""
 
@@ -241,7 +241,7 @@ def without_compile(program: Script) -> ProgramRecord:
         "only defines is captured by compile-lens show FILE:FUNCTION --input EXPR"
     )
     if (dynamo := sys.modules.get("torch._dynamo")) is not None:
-        why = "torch._dynamo was not imported through sys.meta_path, so that nothing was watched"
+        why = "torch._dynamo was not imported through sys.meta_path, so nothing was watched"
         if getattr(dynamo.__spec__, "_initializing", False):  # as Python's import system checks
             why = "the program ended while it imported torch._dynamo, before it compiled anything"
     return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))

@@ -156,7 +156,7 @@ def _list(args: argparse.Namespace, folder: Path, listed: list[Environment]) -> 
     if not listed:
         say(f"no environment is kept in {folder}")
     for one in listed:
-        what = f"torch {one.torch}" if one.whole else "half made: it is made anew on request"
+        what = f"torch {one.torch}" if one.whole else "incomplete: it is created again on request"
         more = f", with {', '.join(one.extra)}" if one.extra else ""
         say(f"{one.asked:8} {one.size() / 1e9:6.1f} GB  {what}{more}  {one.folder}")
     return OK

@@ -51,8 +51,8 @@ def series(name: str, captures: Mapping[object, Capture]) -> Series:
     wrong = next((one for one in captures.values() if not isinstance(one, Capture)), None)
     if wrong is not None:
         raise UsageError(
-            f"a series is made of captures, not of {type(wrong).__name__}: {{n: capture(f, x) …}}"
+            f"a series consists of captures, not of {type(wrong).__name__}: {{n: capture(f, x) …}}"
         )
     if len(captures) < 2:
-        raise UsageError(f"a series has at least two captures, and this one {len(captures)}")
+        raise UsageError(f"a series needs at least two captures, and this one has {len(captures)}")
     return Series(name, {str(value): capture for value, capture in captures.items()})

@@ -114,7 +114,7 @@ def read(path: Path) -> DeviceModel:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"{path} is not a device model: {problem}; {FOLDER / 'h100.json'} shows the form"
+            f"{path} is not a device model: {problem}; {FOLDER / 'h100.json'} shows the format"
         ) from None
 
 
@@ -126,7 +126,7 @@ def _model(raw: dict[str, Any]) -> DeviceModel:
     figures = []
     for name, entry in raw["properties"].items():
         if isinstance(entry["value"], bool) or not isinstance(entry["value"], (int, float, str)):
-            raise ValueError(f"its property {name} is {entry['value']!r}, not a number or a text")
+            raise ValueError(f"its property {name} is {entry['value']!r}, not a number or a string")
         figures.append(DeviceProperty(name, entry["value"], str(entry["source"])))
     model = DeviceModel(
         name=str(raw["name"]),

@@ -189,8 +189,8 @@ def separate(
         if name in _unfilled(fn, signature, args, filled, calls):
             raise UsageError(
                 f"{name}={short(options[name])}: {caller} has an option {name}, and no positional argument fills "
-                f"the parameter {name} of {_title(fn, signature)}: give the parameter in kwargs={{{name!r}: …}}, an "
-                "option beside it"
+                f"the parameter {name} of {_title(fn, signature)}: pass the parameter in kwargs={{{name!r}: …}}, and "
+                "the option by its name"
             )
     for name in named:
         if not _takes(signature, name):
@@ -318,7 +318,7 @@ def _each(calls: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Arguments, ..
     if calls is None:
         return (Arguments(args, shared),)
     if args:
-        raise UsageError(f"capture was given arguments and calls: {_CALLS_FORM}, and none beside them")
+        raise UsageError(f"capture was given arguments and calls: {_CALLS_FORM}, and pass no other arguments")
     if not isinstance(calls, (list, tuple)):
         raise UsageError(f"calls is a {type(calls).__name__}: {_CALLS_FORM}")
     if not calls:

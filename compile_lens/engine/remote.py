@@ -43,7 +43,7 @@ def capture(call: Call) -> Capture:
             how = "" if error.has_advice else ": make what it uses picklable, or pass it as an argument"
             reason = " ".join(str(error).split())  # one line, since errors show only the first
             raise UsageError(
-                f"{call.name} cannot be sent to the child process ({reason}), and in this one nothing stands for a "
+                f"{call.name} cannot be sent to the child process ({reason}), and this process has no stand-in for a "
                 f"GPU{how}"
             ) from None
         captured = perform(call)[0]
@@ -103,8 +103,8 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
         how += (
-            f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
-            "values: a branch on a value of theirs may go another way"
+            f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} sent as shapes only, with other "
+            "values: a branch on such a value may go another way"
         )
     around = (*ambient_state.autocast_region(), *kept)
     captured = codec.from_json(text, Capture)

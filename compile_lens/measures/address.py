@@ -151,7 +151,9 @@ class AddressTexts:
         if not nodes:
             modules = dict.fromkeys(node.module for node in self._nodes.values() if node.module)
             some = _listed([*modules][:MAX_LISTED]) + (", …" if len(modules) > MAX_LISTED else "")
-            raise UsageError(f"{MODULE + path!r}: no operation is of this module; there are {some or 'none'}")
+            raise UsageError(
+                f"{MODULE + path!r}: no operation belongs to this module; there are {some or 'none'}"
+            )
         return tuple(nodes)
 
     def check_kernel(self, name: str) -> None:
@@ -226,12 +228,12 @@ class AddressTexts:
             return tuple(dict.fromkeys(call.address for call in matches))
         if not any(call.span for call in calls):
             raise UsageError(
-                f"{text!r}: the record has no columns of this line, which Python tells from 3.11 on, and not of a "
-                f"call that takes all of its line: give the line, {self.short(line)!r}, or one of "
+                f"{text!r}: the record has no columns for this line (Python 3.11 and newer report them, except for a "
+                f"call that takes up its whole line): give the line, {self.short(line)!r}, or one of "
                 f"{_listed(self._call_texts(line, calls))}"
             )
         raise UsageError(
-            f"{text!r} is no call of this line: give one of {_listed(self._call_texts(line, calls))}"
+            f"{text!r} is not a call on this line: give one of {_listed(self._call_texts(line, calls))}"
         )
 
     def _named(self, text: str, name: str, line: Address) -> tuple[Address, ...]:
@@ -354,7 +356,7 @@ class AddressTexts:
         ]
         if near:
             some = _listed(map(repr, self.distinct(near)))
-            return f"{text!r} says of no line: give {some}, or an address with its stage"
+            return f"{text!r} names no line: give {some}, or an address with its stage"
         return (
             f"{text!r} is neither a kernel nor an address: give {FORMS}, an address as (compile id, stage, name), or "
             f"one of capture.kernels ({kernels}), or of capture.chain.addresses()"

@@ -101,10 +101,10 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     if any(t.dtype.startswith("complex") for t in node.outputs):
         raise Unknown("arithmetic on complex numbers is not modelled")
     if node.kind == "custom":
-        raise Unknown(f"what {node.target} computes cannot be seen")
+        raise Unknown(f"what {node.target} computes is not known")
     count = _Shapes(node, nodes, sizes).count(name)
     if not 0 <= count < MAX_OPERATIONS:
-        raise Unknown(f"the sizes that {node.target} takes are none that a device holds")
+        raise Unknown(f"the sizes that {node.target} takes are not ones that a device can hold")
     return count
 
 
@@ -301,7 +301,7 @@ def length(size: int | str, sizes: Mapping[str, int]) -> int:
         except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
             raise Unknown(f"the size {size} depends on data") from None
     if not 0 <= value < 2**64:
-        raise Unknown(f"the size {size[:MAX_SIZE_CHARACTERS]} is none that a device holds")
+        raise Unknown(f"the size {size[:MAX_SIZE_CHARACTERS]} is not one that a device can hold")
     return value
 
 

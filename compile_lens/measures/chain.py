@@ -208,7 +208,7 @@ class Chain:
             start = self.known(file)
         elif not isinstance(file, str) or file not in self._links.files:
             some = first_names(map(repr, self._links.files)) or "none"
-            raise UsageError(f"the record knows no file {file!r}; it knows {some}")
+            raise UsageError(f"the record has no file {file!r}; it has {some}")
         else:
             start = (line_address(file, line),)
         reached = {*start, *self._below(start, derivatives)}

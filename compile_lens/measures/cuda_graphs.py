@@ -20,7 +20,7 @@ def nvidia_gpu(target: str | Path | DeviceModel) -> DeviceModel:
     """Return the NVIDIA GPU of a target; raise ``UsageError`` for any other device."""
     model = models.resolve(target)
     if model.device != "cuda":
-        raise UsageError(f"{model.name} has no CUDA graphs: name an NVIDIA GPU, as h100")
+        raise UsageError(f"{model.name} has no CUDA graphs: name an NVIDIA GPU, such as h100")
     return model
 
 

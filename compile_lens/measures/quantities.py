@@ -239,5 +239,5 @@ class Bounds:
 
 def _whole(what: str, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UsageError(f"{what}: {name}={value!r} is not a whole number from 0: give {FORMS}")
+        raise UsageError(f"{what}: {name}={value!r} is not a whole number of 0 or more: give {FORMS}")
     return int(value)

@@ -123,7 +123,7 @@ def read_trace(path: Path) -> ProfilerTrace:
         ) from None
     except _TooLarge:
         raise RecordError(
-            f"{str(path)!r} has more events of the host and of kernels than are held at a time "
+            f"{str(path)!r} has more events of the host and of kernels than fit into memory at a time "
             f"({MAX_BYTES >> 20} MiB; {len(events_read.events):,} fit): profile fewer steps "
             "(torch.profiler.schedule)"
         ) from None

@@ -32,5 +32,5 @@ def save_captures(
         capture.save(target)
         pages.setdefault(graph.id, target.name)
     if not pages:
-        raise UsageError(notes[0] if notes else "the program has no graph, so that there is none to capture")
+        raise UsageError(notes[0] if notes else "the program has no graph, so there is none to capture")
     return pages, notes

@@ -174,7 +174,9 @@ class Expectations:
         if uses_of_op:
             raise self._error(f"expected {wanted}, found it", where_used(self.capture, uses_of_op))
         if never:
-            raise UsageError(f"no({op!r}) holds for any program: {never}. Name one that it becomes there")
+            raise UsageError(
+                f"no({op!r}) holds for any program: {never}. Name an operator that it becomes there"
+            )
         self._check_known(wanted, unknown)
         return self
 
@@ -192,7 +194,7 @@ class Expectations:
 
         if not allowed:
             raise UsageError(
-                'dtype was given no type: write for example dtype("float16") or dtype("float32", "bool")'
+                'dtype was given no type: write, for example, dtype("float16") or dtype("float32", "bool")'
             )
         names: set[str] = delegate("Expectations.dtype")(allowed)
         wanted = f"results {f'of {of} ' if of else ''}in {' or '.join(sorted(names))}"
@@ -213,7 +215,7 @@ class Expectations:
     def _figure(self, name: str, bounds: Bounds, phase: str = "") -> Expectations:
         __tracebackhide__ = True
         if phase and name not in quantities.OF_PHASES:
-            raise UsageError(f"{name} is a number of the whole: leave phase={phase!r} out")
+            raise UsageError(f"{name} counts the whole capture: leave out phase={phase!r}")
         words = name.replace("_", " ") + (f" of the {phase}" if phase else "")
         self._check_compiled(f"{words}: {bounds}", nothing=name == "graphs")
         self._check_phase(phase)
@@ -227,7 +229,7 @@ class Expectations:
             return self
         finding = f"found {self._figure_text(figure)}, {figure.basis}"
         if holds is None:
-            finding = f"which is not sure: {finding}"
+            finding = f"which is not certain: {finding}"
         parts = isinstance(figure, AtLeast) and name in quantities.OF_PHASES
         rest = quantities.unknown_parts(self.capture, phase) if parts else ()
         raise self._error(f"{words}: expected {bounds}, {finding}", self._why(name, phase), *rest)

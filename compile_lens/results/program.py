@@ -153,8 +153,8 @@ class Program(TextForms):
         kept, codes = self._retained(number) if self._retained is not None else (None, [])
         if kept is None:
             raise UsageError(
-                f"graph {number} was not retained: a program that was loaded, or run by compile-lens run, holds "
-                "what was seen alone; watch it with compile_lens.watch(), or capture the function"
+                f"graph {number} was not retained: a program that was loaded, or run by compile-lens run, has only its "
+                "record; watch it with compile_lens.watch(), or capture the function"
             )
         capture: Capture = delegate("Program.capture")(self, number, kept, codes, target)
         return capture
@@ -164,7 +164,7 @@ class Program(TextForms):
 
         graphs = self.graphs
         if not graphs:
-            raise UsageError(f"the program has no graph, so that there is none to capture: {self!r}")
+            raise UsageError(f"the program has no graph, so there is none to capture: {self!r}")
         known = ", ".join(f"{g.number} ({g.id})" for g in graphs[:8]) + (", …" if len(graphs) > 8 else "")
         if isinstance(graph, int) and not isinstance(graph, bool):
             if not 0 <= graph < len(graphs):
@@ -179,7 +179,7 @@ class Program(TextForms):
             )
         if not 0 <= graph.number < len(graphs) or graphs[graph.number].id != graph.id:
             raise UsageError(
-                f"graph {graph.number} ({graph.id}) is of another program: the graphs of this one are {known}"
+                f"graph {graph.number} ({graph.id}) belongs to another program: the graphs of this one are {known}"
             )
         return graph.number
 

@@ -76,7 +76,7 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
             if name != "compile_lens":
                 raise UsageError(
                     f"{file}: {function.__name__} takes {name!r}, and a check is called with nothing but "
-                    "compile_lens: fixtures and parameters are pytest's; run this file with it"
+                    "compile_lens: fixtures and parameters are pytest's; run this file with pytest"
                 )
     return wanted
 

@@ -71,8 +71,8 @@ class Environment:
         # pip's 2.13.0 may report itself as 2.13.0+cu130.
         if torch.partition("+")[0] != self.torch.partition("+")[0]:
             raise EnvironmentFailed(
-                f"{self.folder} has torch {self.torch}, and what ran was {torch}: "
-                "take the folder of another torch out of PYTHONPATH"
+                f"{self.folder} has torch {self.torch}, but torch {torch} ran: remove the folder of another torch from "
+                "PYTHONPATH"
             )
 
     def size(self) -> int:

@@ -37,7 +37,7 @@ def check_device(kind: str) -> None:
     """Raise ``UsageError`` for a device whose launches a host clock cannot time."""
     if kind.partition(":")[0] != "cpu":
         raise UsageError(
-            f'by="kernel" times launches on a CPU, and the call is for {kind}: profile it with torch.profiler, and '
+            f'by="kernel" times launches on a CPU, and the call runs on {kind}: profile it with torch.profiler, and '
             "capture.join(trace) has the times of its kernels"
         )
 

@@ -32,7 +32,7 @@ def run_figure(
         NotMeasured: the figure is not known.
     """
     if "calls" in options:
-        raise NotMeasured("it is tried for one call, not for several")
+        raise NotMeasured("it is tried only for a single call")
     if switch.run == "disagreement":
         return _disagreement(base, *call), _disagreement(changed, *call)
     own = OF_ALL["recompiles"](base)
@@ -73,5 +73,5 @@ def _recompiles(call: tuple[Any, Any, Any], options: dict[str, Any]) -> int:
             f"a call of the compiled function raises {type(error).__name__}: {error}"
         ) from error
     if not outcome:
-        raise NotMeasured("torch does not say which cache entries the function meets")
+        raise NotMeasured("torch does not report which cache entries the function uses")
     return int(outcome in (shared_entries.RECOMPILES, shared_entries.REFUSED))

@@ -44,7 +44,7 @@ def measure_speed(
     place = _device(device)
     kind = getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype) or not kind.is_floating_point:
-        raise UsageError(f"{dtype!r} is no floating-point type; give one such as 'float32' or 'bfloat16'")
+        raise UsageError(f"{dtype!r} is not a floating-point type; give one such as 'float32' or 'bfloat16'")
     size, side = COPY_BYTES[place.type], MATRIX_SIDES[place.type]
     with torch.no_grad():
         copy = _copies(size, place, seconds)

@@ -87,8 +87,8 @@ class Trial:
             raise
         except Exception as error:  # the function may raise anything
             raise UsageError(
-                f"{name_of(fn)} raised {type(error).__name__} without a compiler, so that there is nothing to compare "
-                f"with: {error}. Pass the inputs that it takes: capture.verify(f, x)"
+                f"{name_of(fn)} raised {type(error).__name__} without a compiler, so there is nothing to compare with: "
+                f"{error}. Pass the inputs that it takes: capture.verify(f, x)"
             ) from error
         self.random = random or self.eager.drew
         self.unwritten = unwritten

@@ -91,7 +91,8 @@ def call_of(
         return fn, args, dict(separate(f"capture.{method}", own, fn, args, keywords)["kwargs"])
     if more := [name for name, value in keywords.items() if name != "target" and value is not None]:
         raise UsageError(
-            f"capture.{method}() makes the capture's own call and takes no {', '.join(more)}: pass the function, too, "
+            f"capture.{method}() repeats the capture's own call and takes no {', '.join(more)}: pass the function, "
+            "too, "
             f"capture.{method}(f, x, {more[-1]}=…)"
         )
     if capture.calls:

@@ -78,12 +78,13 @@ def compared(
     model = capture.target.model
     if model.device != "cuda":
         raise UsageError(
-            f"code for {model.title} runs on macOS alone: nothing here interprets Metal. Verify on a Mac, "
+            f"code for {model.title} runs only on macOS: nothing here interprets Metal. Verify on a Mac, "
             'or for a CUDA target: capture(…, target="h100").verify()'
         )
     if not interpreter.installed():
         raise UsageError(
-            f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
+            f"Triton's interpreter is not installed: {triton_command()} (there are wheels for Linux), then verify "
+            "again"
         )
     own = OWN_KERNELS_NOTE if _launches_its_own(capture) else ""
     attention = (

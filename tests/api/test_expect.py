@@ -94,7 +94,7 @@ def test_launches_of_one_phase(of: Programs) -> None:
     )
     with pytest.raises(UsageError, match="phase='inference' is not one of 'forward', 'backward'"):
         of(squared, grad=True).launches(1, phase="inference")
-    with pytest.raises(UsageError, match="graphs is a number of the whole"):
+    with pytest.raises(UsageError, match="graphs counts the whole capture"):
         of(one).graphs(1, phase="forward")
 
 
@@ -389,9 +389,9 @@ def test_what_a_call_decides_is_not_sure(of: Programs) -> None:
     low, high = found.least, found.most
     assert low < high
     of(chooses).launches(within=(low, high)).launches(at_most=high).launches(at_least=low)
-    assert "which is not sure" in fails(lambda: of(chooses).launches(low))
-    assert "which is not sure" in fails(lambda: of(chooses).launches(at_most=low))
-    assert "not sure" not in fails(lambda: of(chooses).launches(at_most=low - 1))
+    assert "which is not certain" in fails(lambda: of(chooses).launches(low))
+    assert "which is not certain" in fails(lambda: of(chooses).launches(at_most=low))
+    assert "not certain" not in fails(lambda: of(chooses).launches(at_most=low - 1))
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_what_a_call_decides_is_not_sure(of: Programs) -> None:
 def test_what_is_missing_never_passes(asked: Callable[[Expectations], object]) -> None:
     """The sample lacks its backward's code, groups, memory and partition."""
     said = fails(lambda: asked(expect(samples.missing())))
-    assert "not known" in said or "which is not sure" in said
+    assert "not known" in said or "which is not certain" in said
 
 
 def test_why_it_is_missing_is_said() -> None:

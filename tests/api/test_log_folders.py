@@ -100,4 +100,4 @@ def test_the_commands_name_each_other(tmp_path: Path, capsys: pytest.CaptureFixt
     assert import_trace(tmp_path / "dedicated_log_torch_trace_rank_1_x1f.log").record.rank == 1
     assert main(["merge", str(tmp_path)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "2 ranks" in printed and "these logs hold nothing, and are left out" in printed
+    assert "2 ranks" in printed and "these logs are empty and are left out" in printed

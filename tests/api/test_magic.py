@@ -71,7 +71,7 @@ def test_a_cell_is_watched() -> None:
     assert done.returncode == 0, done.stderr
     errors, source, graphs, places, ended, line = json.loads(done.stdout.rpartition("RESULT")[2])
     assert errors[:3] == ["None", "None", "None"] and errors[3] == "ZeroDivisionError('division by zero')"
-    assert "this is no name of a variable" in errors[4]
+    assert "this is not the name of a variable" in errors[4]
     assert source == ["def f(x):", '    print(end="")', "    return x.sin()"]
     assert (graphs, places, ended, line) == (1, 1, "ZeroDivisionError: division by zero", 3), (
         "as the cell counts its lines"

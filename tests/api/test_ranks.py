@@ -138,18 +138,18 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         merge(paths[0], another)
     copy = shutil.copy(paths[0], tmp_path / "copy.json")
     for twice in (paths[0], copy, str(paths[0])):
-        with pytest.raises(UsageError, match="are the same program: give that of each rank once") as error:
+        with pytest.raises(UsageError, match="are the same program: give each rank's program once") as error:
             merge(paths[0], paths[1], twice)
         assert repr(str(paths[0])) in str(error.value) and repr(str(twice)) in str(error.value)
     assert main(["merge", str(paths[0]), str(paths[0])]) == 2
     assert "are the same program" in capsys.readouterr().err
     none = Program(lambda: base)
-    with pytest.raises(UsageError, match="does not say its rank"):
+    with pytest.raises(UsageError, match="has no rank, and others"):
         merge(paths[0], none)
     other = Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))
-    assert merge(none, other).notes[0].startswith("no program says its rank")
+    assert merge(none, other).notes[0].startswith("no program reports its rank")
     logged = Program(lambda: dataclasses.replace(base, log="TORCH_TRACE", rank=1))
-    with pytest.raises(UsageError, match="logs alone"):
+    with pytest.raises(UsageError, match="only logs"):
         merge(paths[0], logged)
     (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RecordError):

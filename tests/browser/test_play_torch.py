@@ -121,7 +121,7 @@ def test_two_targets_under_another_torch(play: Page, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("2.98", f"has torch 2.98.0, and what ran was {HERE}"),
+        ("2.98", f"has torch 2.98.0, but torch {HERE} ran"),
         ("2.99", "--remove 2.99, then compile-lens upgrade --torch 2.99"),
     ],
 )

@@ -88,7 +88,7 @@ def test_the_exit_code_says_what_became_of_it(
         ("def f():\n    pass\n", [], "has no check: write functions whose names begin with check or test"),
         ("def check_a(tmp_path):\n    pass\n", [], "takes 'tmp_path'"),
         ("def check_a():\n    pass\n", ["--only", "check_b"], "has no check 'check_b'; it has check_a"),
-        ("def check_a():\n    pass\n", ["--out", "a.html"], "no known ending"),
+        ("def check_a():\n    pass\n", ["--out", "a.html"], "no known file extension"),
         ("def check_a(:\n", [], "SyntaxError"),
     ],
 )

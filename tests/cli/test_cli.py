@@ -115,14 +115,17 @@ def test_every_help_documents_the_exit_codes(command: str, capsys: pytest.Captur
     assert ended.value.code == 0
     out = capsys.readouterr().out
     assert "exit codes:" in out and "--json" in out and "--quiet" in out
-    assert ("are run as such" in out) == (command in ("show", "compare", "what-if"))
+    assert ("and are evaluated" in out) == (command in ("show", "compare", "what-if"))
 
 
 BAD = [
     (["dance"], "invalid choice: 'dance'"),
     (["show"], "FUNCTION"),
     (["compare"], "FUNCTION"),
-    (["compare", "f", "--out", "x.svg"], "'x.svg' has no known ending; use one of .html .md .txt .json"),
+    (
+        ["compare", "f", "--out", "x.svg"],
+        "'x.svg' has no known file extension; use one of .html .md .txt .json",
+    ),
     (["compare", "gone.py:f"], "there is no file"),
     (["support"], "name an operator, such as `compile-lens support sort`"),
     (["support", "--capture", "r.json"], "--capture needs --target mps"),
@@ -130,7 +133,7 @@ BAD = [
     (["show", "x:f", "--backward", "maybe"], "invalid choice: 'maybe'"),
     (["open"], "record"),
     (["open", "r.json", "--colour"], "--colour"),
-    (["show", "f", "--out", "x.pdf"], "'x.pdf' has no known ending; use one of .html"),
+    (["show", "f", "--out", "x.pdf"], "'x.pdf' has no known file extension; use one of .html"),
     (["show", "f", "--out", "nowhere/x.svg"], "there is no folder 'nowhere'"),
     (["open", "gone.json"], "gone.json"),
     (["show", "no_function_named"], "write pkg.module:function"),
@@ -715,7 +718,7 @@ def test_a_star_gives_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*words, "torch.ones(3)"]) == 0
     assert "1 graph" in capsys.readouterr().out
     assert main([*words, "*7"]) == 2
-    assert "no sequence of arguments, but of type int" in capsys.readouterr().err
+    assert "not a sequence of arguments, but of type int" in capsys.readouterr().err
     assert main([*words, "*torch.rand("]) == 2
     assert "--input" in capsys.readouterr().err
 

@@ -53,7 +53,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (("show", "model.py:f", "--kwarg", "a=("), "--kwarg a '(' cannot be evaluated: SyntaxError"),
         (("show", "model.py:f", "--input", "1", "--target", "h1000"), "target='h1000' is not known"),
         (("compare", "model.py:f", "--input", "1", "--target", "h1000"), "target='h1000' is not known"),
-        (("show", "model.py:f", "-o", "x.pdf"), "has no known ending"),
+        (("show", "model.py:f", "-o", "x.pdf"), "has no known file extension"),
         (("run", "none.py"), "there is no script 'none.py'"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_report_that_is_asked_for_behind_the_script_is_the_scripts(
     done = command(tmp_path, "run", "ok.py", "--epochs", "2", *words)
     assert done.returncode == 0 and done.stdout == f"{['--epochs', '2', *words]}\n"
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("compile-lens:")]
-    assert "so that no report was written" in line and "compile-lens run -o r." in line
+    assert "so no report was written" in line and "compile-lens run -o r." in line
     before = command(tmp_path, "run", "-o", "own.txt", "ok.py", *words)
     assert "no report was written" not in before.stderr and (tmp_path / "own.txt").exists()
     others = command(tmp_path, "run", "ok.py", "-o", "model.bin", "--output=x.html")

@@ -418,7 +418,7 @@ def test_a_program_that_asks_for_the_compiler_before_it_imports_it(tmp_path: Pat
     out, program = both(tmp_path, tmp_path / "r.json", "s.py")
     assert out == "torch._dynamo SourceFileLoader False\nTrue\n[0.0, 0.0]\n"
     if "insert" in how:
-        assert program.counts.graphs == 0 and "so that nothing was watched" in program.record.notes[0]
+        assert program.counts.graphs == 0 and "so nothing was watched" in program.record.notes[0]
     else:
         assert program.counts.graphs == 1 and program.record.notes == ()
 
@@ -655,7 +655,7 @@ def test_a_child_that_imports_torch_leaves_what_its_parent_wrote_down(tmp_path: 
         (["."], "is a folder without a __main__.py"),
         (["-m"], "needs the name of a module"),
         (["-m", "no.such.module"], "there is no module 'no.such.module'"),
-        (["-o", "x.exe", "s.py"], "has no known ending; use one of .html .md .txt .json"),
+        (["-o", "x.exe", "s.py"], "has no known file extension; use one of .html .md .txt .json"),
         (["-o", "nowhere/x.json", "s.py"], "there is no folder"),
     ],
 )

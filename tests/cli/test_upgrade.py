@@ -148,7 +148,7 @@ def test_list_and_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     words = ["upgrade", "--folder", str(tmp_path)]
     assert main([*words, "--list"]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("2.11 ") and "half made" in first
+    assert first.startswith("2.11 ") and "incomplete" in first
     assert second.startswith("2.13 ") and "torch 2.13.0+cpu, with timm" in second
     assert main([*words, "--list", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)["environments"]
@@ -188,7 +188,7 @@ def test_without_a_function_environments_are_only_made(
         (["a.py:f", "--torch", "2.13", "2.13"], "--torch needs two versions or more"),
         (["a.py:f", "--torch", "2.13", "new"], "'new' is not a version of torch"),
         (["a.py:f", "--torch", "2.13", "2.15", "--records", "nowhere"], "there is no such folder"),
-        (["a.py:f", "--torch", "2.13", "2.15", "--out", "d.pdf"], "no known ending"),
+        (["a.py:f", "--torch", "2.13", "2.15", "--out", "d.pdf"], "no known file extension"),
         (["a.py:f", "--torch", "2.13", "2.15", "--fail-on", "speed"], "'speed' is not one of"),
     ],
 )

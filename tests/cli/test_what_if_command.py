@@ -135,9 +135,12 @@ BAD: list[tuple[list[str], str]] = [
     ([], "FUNCTION"),
     (["gone.py:f"], "there is no file"),
     (["net.py:g"], "net.py has no 'g'"),
-    (["net.py:f", "-o", "x.pdf"], "'x.pdf' has no known ending; use one of .html .md .txt .json"),
+    (["net.py:f", "-o", "x.pdf"], "'x.pdf' has no known file extension; use one of .html .md .txt .json"),
     (["net.py:f", "--pairs", "some"], "argument --pairs: invalid int value: 'some'"),
-    (["net.py:f", "--input", "torch.rand(8)", "--pairs", "-1"], "--pairs -1 is not a whole number from 0"),
+    (
+        ["net.py:f", "--input", "torch.rand(8)", "--pairs", "-1"],
+        "--pairs -1 is not a whole number of 0 or more",
+    ),
     (
         ["net.py:f", "--input", "torch.rand(8)", "--switch", "speed"],
         "there is no switch 'speed'; there are split_red",

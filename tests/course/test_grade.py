@@ -163,7 +163,7 @@ def test_an_unknown_lesson_or_folder_is_bad_usage(tmp_path: Path, capsys: pytest
     assert grader.main([str(tmp_path), "--lesson", "77"]) == 2
     assert grader.main([str(tmp_path), "--lesson", "1"]) == 2
     said = capsys.readouterr().err
-    assert "is no folder" in said and "there is no lesson 77" in said and "no notebook in it" in said
+    assert "is not a folder" in said and "there is no lesson 77" in said and "no notebook in it" in said
 
 
 CHEATS = {

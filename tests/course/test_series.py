@@ -39,8 +39,8 @@ def test_its_cell_is_a_table_without_scripts(rows: course.Series) -> None:
 
 
 def test_it_is_made_of_captures() -> None:
-    with pytest.raises(UsageError, match="made of captures, not of Tensor"):
+    with pytest.raises(UsageError, match="consists of captures, not of Tensor"):
         course.series("rows", {1: torch.rand(1), 2: torch.rand(2)})  # type: ignore[dict-item]
     capture = compile_lens.capture(f, torch.rand(4))
-    with pytest.raises(UsageError, match="at least two captures, and this one 1"):
+    with pytest.raises(UsageError, match="at least two captures, and this one has 1"):
         course.series("rows", {4: capture})

@@ -128,7 +128,7 @@ def test_an_argument_by_place_and_by_name() -> None:
 def test_names_without_a_function_to_verify() -> None:
     x = torch.rand(4)
     with pytest.raises(
-        UsageError, match=r"makes the capture's own call and takes no y: .*verify\(f, x, y=…\)"
+        UsageError, match=r"repeats the capture's own call and takes no y: .*verify\(f, x, y=…\)"
     ):
         capture(torch.sin, x).verify(y=x)
 

@@ -83,7 +83,7 @@ def test_the_first_of_a_name_is_not_taken_for_all(of: Callable[..., Capture]) ->
         first, last = refused(lambda asked=asked: asked("silu", "mul"))  # type: ignore[misc]
     assert (first, last) == (f"mul@{line(swiglu, 1)}", f"mul@{line(swiglu, 3)}")
     expected.fused("silu", last).not_fused("silu", first)
-    with pytest.raises(UsageError, match=f"'mul' says of no line: give '{first}', '{last}'"):
+    with pytest.raises(UsageError, match=f"'mul' names no line: give '{first}', '{last}'"):
         of(swiglu).chain.find("mul")
 
 

@@ -150,7 +150,7 @@ def test_python_lines_and_kernels_find_each_other(whole: Capture) -> None:
 
 
 def test_a_file_that_the_record_does_not_know_is_no_line_without_a_kernel() -> None:
-    with pytest.raises(UsageError, match=r"knows no file 'nofile\.py'; it knows '/u/f\.py'"):
+    with pytest.raises(UsageError, match=r"has no file 'nofile\.py'; it has '/u/f\.py'"):
         Chain(capture(*STAGES)).kernels("nofile.py", 3)
 
 

@@ -300,7 +300,7 @@ def test_modules_have_addresses() -> None:
     assert capture.chain.find("module:layers.0.inner") == nodes[1:]
     assert [kernel.name for kernel in capture.chain.kernels("module:layers.0")] == ["cpp_fused_0"]
     with pytest.raises(
-        UsageError, match=r"no operation is of this module; there are layers\.0, layers\.0\.inner"
+        UsageError, match=r"no operation belongs to this module; there are layers\.0, layers\.0\.inner"
     ):
         capture.chain.find("module:layers.4")
     with pytest.raises(UsageError):

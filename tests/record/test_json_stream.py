@@ -121,7 +121,7 @@ def test_what_is_held_of_a_trace_is_limited(
     del many
     tracemalloc.start()
     try:
-        with pytest.raises(RecordError, match="than are held at a time"):
+        with pytest.raises(RecordError, match="than fit into memory at a time"):
             read_trace(path)
         assert tracemalloc.get_traced_memory()[1] < 1.3 * most
         tracemalloc.reset_peak()

@@ -177,7 +177,7 @@ def test_every_form_is_written_and_others_are_refused(tmp_path: Path) -> None:
         assert path.read_text(encoding="utf-8").strip()
     for name, said in (
         ("x.svg", "ends in '.svg'"),
-        ("x", "has no ending"),
+        ("x", "has no file extension"),
         ("gone/x.html", "does not exist"),
     ):
         with pytest.raises(UsageError, match=said):

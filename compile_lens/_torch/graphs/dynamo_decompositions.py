@@ -111,8 +111,8 @@ def _ternary(node: torch.fx.Node) -> Call | None:
     own = isinstance(product, _NODE) and product.target in names and base is node.args[0]
     if not own or isinstance(value, _NODE) or not _only(product, source) or not _only(source, node):
         raise UnknownOperators(
-            "Dynamo wrote a call with a tensor for its factor as fused multiply-add: which operators eager PyTorch "
-            "runs for it, its graph does not say"
+            "Dynamo turned a call whose factor is a tensor into a fused multiply-add: its graph does not show "
+            "which operators eager PyTorch runs for it"
         )
     method = getattr(torch.Tensor, names[product.target])
     return Call(method, (base, *product.args), {"value": value}, (product, source))
@@ -160,8 +160,8 @@ def _foreach_lerp(node: torch.fx.Node) -> Call | None:
     parts = tuple(_between(difference, node))
     if any(part.target is torch.where for part in parts):
         raise UnknownOperators(
-            "Dynamo wrote torch._foreach_lerp_ with a tensor for its weight in other operators: which ones eager "
-            "PyTorch runs for it, its graph does not say"
+            "Dynamo decomposed torch._foreach_lerp_ with a tensor weight: its graph does not show which "
+            "operators eager PyTorch runs for it"
         )
     ends, starts = difference.args
     return Call(torch._foreach_lerp_, (starts, ends, 0.5), {}, parts)  # the weight does not affect counts

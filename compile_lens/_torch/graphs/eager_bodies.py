@@ -72,12 +72,13 @@ class Bodies:
             return self.run(body, args)  # nothing is recomputed
         if "_checkpoint_context_fn" in body.meta:
             raise UnknownOperators(
-                "what a selective checkpoint computes again is decided by code of the program, which is not run for it"
+                "the program's own code decides what a selective checkpoint recomputes, and that code is not "
+                "run here"
             )
         if options.pop("use_reentrant", None) is not False:
             raise UnknownOperators(
-                "a checkpoint with use_reentrant=True runs a backward of its own inside of the backward: which tensors "
-                "that reaches is not in the graph"
+                "a checkpoint with use_reentrant=True runs its own backward inside the backward: the graph does "
+                "not show which tensors that reaches"
             )
         options |= {"debug": False, "preserve_rng_state": False}  # fake tensors draw no random numbers
         return checkpoint(lambda *given: self.run(body, given), *args, use_reentrant=False, **options)
@@ -122,8 +123,8 @@ class Bodies:
                     )
                 elif not gives_zeros and any(grad is None for grad in grads[: len(grads) - added]):
                     raise UnknownOperators(
-                        "a result of an autograd.Function has no gradient: whether the backward is given zeros for it, "
-                        "as set_materialize_grads decides, is not in the graph"
+                        "a result of an autograd.Function has no gradient: the graph does not show whether the "
+                        "backward is given zeros for it (set_materialize_grads decides)"
                     )
                 values = [*kept]
                 for i, saved in zip(saved_for_backward_idx, ctx.saved_tensors):

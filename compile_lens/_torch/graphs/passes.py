@@ -88,8 +88,8 @@ class Passes:
                 self._between(tracked)
             if gm.graph not in self._tracked:
                 self._draft.recorder.note(
-                    f"the passes before {self._stage} built the graph anew: what they changed in it is not in "
-                    "the record node by node"
+                    f"the passes before {self._stage} rebuilt the graph: the record does not have their changes "
+                    "node by node"
                 )
         for tracked in self._tracked.values():
             tracked.forget()

@@ -241,7 +241,7 @@ class LaunchValues:
             graph.missing[value] = OTHER_SHAPE
             return
         if wide.shape != eager.shape:
-            raise NotRunError("its shape in float64 is another")
+            raise NotRunError("its shape in float64 differs")
         self._reader(
             Sample(
                 compile_id,

@@ -110,7 +110,7 @@ class OperatorTransfer:
             return self._operator(value)
         if isinstance(value, torch.library.Library):
             raise UsageError(
-                f"it holds the torch.library.Library of {value.ns!r}, what was registered with which cannot be read"
+                f"it holds the torch.library.Library of {value.ns!r}: what that registered cannot be read"
             )
         return None
 
@@ -157,8 +157,8 @@ class OperatorTransfer:
             at = os.path.abspath(file)
             if file.endswith((".py", ">")) and at != own and not _is_of_a_module(at):
                 raise UsageError(
-                    f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: give it "
-                    "in a module that the program imports"
+                    f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: "
+                    "register it in a module that the program imports"
                 )
 
     def _operator(self, definition: Any) -> Any:
@@ -166,8 +166,8 @@ class OperatorTransfer:
         last = custom_ops.OPDEFS.get(name, definition)
         if last is not definition:
             raise UsageError(
-                f"the operator {name} was registered once more, in {_module_that_made(last)}: torch calls the last, "
-                "and which is the last hangs on the order of imports. Give them two names"
+                f"the operator {name} was registered a second time, in {_module_that_made(last)}: torch calls "
+                "the one registered last, which depends on the order of imports. Use two names"
             )
         self._sent.add(name)
         module = _module_that_made(definition)
@@ -239,8 +239,8 @@ def _kernels_given_to_torch(
         ):
             if name == "__main__":
                 raise UsageError(
-                    f"the program gave {namespace}::{operator} a kernel for {device} with torch.library, which cannot "
-                    f"be read: give it in a module that the program imports"
+                    f"the program gave {namespace}::{operator} a kernel for {device} with torch.library, which "
+                    "cannot be read: register it in a module that the program imports"
                 )
             modules[key] = name
     return frozenset(modules), sorted(set(modules.values()))
@@ -366,9 +366,9 @@ def _packet(name: str, source: Any) -> Any:
         return getattr(getattr(torch.ops, namespace), operator)
     except AttributeError:
         raise UsageError(
-            f"the operator {name} is not known there: what torch.library.Library, define and impl are given cannot be "
-            f"read from another process. Define it with torch.library.custom_op or triton_op, or in a module that the "
-            f"function imports"
+            f"the operator {name} is not known there: what torch.library.Library, define and impl were given cannot be "
+            "read from another process. Define it with torch.library.custom_op or triton_op, or in a module that the "
+            "function imports"
         ) from None
 
 
@@ -423,7 +423,7 @@ def _create(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
 
 
 def _unregistered(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError("the operator is just being registered")
+    raise NotImplementedError("the operator is still being registered")
 
 
 def _restore(definition: Any, given: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ def entries() -> dict[str, Entry]:
     if not rows:
         raise UsageError(
             f"torch {torch.__version__} came without its table of operators (torchgen/{native_functions.PATH}): "
-            "install torch from its own wheel, which carries it"
+            "install torch from an official wheel, which has it"
         )
     return dict(rows)
 
@@ -54,7 +54,9 @@ def names_of(op: Any) -> tuple[str, str, str]:
         text = op.strip().removeprefix("torch.ops.").replace("::", ".")
         parts = text.split(".")
         if not text or len(parts) > 3 or not all(part.isidentifier() for part in parts):
-            raise UsageError(f"{op!r} is no operator's name: write for example 'sort' or 'aten.sort.stable'")
+            raise UsageError(
+                f"{op!r} is not the name of an operator: write, for example, 'sort' or 'aten.sort.stable'"
+            )
         if len(parts) == 1:
             return "aten", parts[0], ""
         if len(parts) == 3:

@@ -61,8 +61,9 @@ def _refuse_settings(patches: dict[str, Any], model: DeviceModel) -> None:
 
     if patches.get("fx_wrapper", getattr(config, "fx_wrapper", False)):
         raise UsageError(
-            f"fx_wrapper=True of torch._inductor.config: torch then loads the kernels into a graph as it generates "
-            f"them, which takes the device. Set it to False for target={model.name!r}, or capture on a machine with "
+            "fx_wrapper=True of torch._inductor.config: torch then loads the kernels into a graph as it "
+            f"generates them, which needs the device. Set it to False for target={model.name!r}, or capture on "
+            "a machine with "
             f"that device and without target="
         )
 

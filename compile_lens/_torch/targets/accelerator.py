@@ -148,7 +148,7 @@ class _Guard(torch._C._acc.DeviceGuard if hasattr(torch._C, "_acc") else object)
                 guard = cls()
                 done = torch._C._acc.register_python_privateuseone_device_guard(guard)
                 if not done or not table[_PRIVATE]:
-                    raise _Unfit("it took no guard that is written in Python")
+                    raise _Unfit("it accepts no guard written in Python")
                 cls.instance = guard, table[_PRIVATE]
             finally:
                 table[_PRIVATE] = before

@@ -107,9 +107,7 @@ def _wrapper(text: str, place: Folder, lowering: Any) -> Any:
     """
     missing = missing_on_cpu(text)
     if missing:
-        raise BuildError(
-            f"{', '.join(missing)} has no implementation for the CPU, so that this graph was not run"
-        )
+        raise BuildError(f"{', '.join(missing)} has no implementation for the CPU, so this graph was not run")
     kernels: list[tuple[str, str]] = []
 
     def extract(match: re.Match[str]) -> str:
@@ -199,7 +197,7 @@ class _Kernels:
                 reason = (str(error).strip().splitlines() or [""])[0]
                 raise BuildError(
                     f"a part of this graph is computed on the CPU, and its C++ could not be built "
-                    f"({type(error).__name__}: {reason}), so that it was not run"
+                    f"({type(error).__name__}: {reason}), so it was not run"
                 ) from error
 
         return built

@@ -44,7 +44,7 @@ def _cpu_kernel(operator: Any, compute: Callable[..., list[torch.Tensor | None]]
     def run(*args: Any, **kwargs: Any) -> Any:
         arguments = {**dict(zip(names, args)), **kwargs}
         if arguments.get("dropout_p"):
-            raise NotImplementedError(f"{operator.name()} drops elements by random numbers of the GPU")
+            raise NotImplementedError(f"{operator.name()} drops elements by the GPU's random numbers")
         # Shapes, strides and dtypes of all results come from torch's own meta function.
         shapes = operator(*map(_on_meta, args), **{name: _on_meta(value) for name, value in kwargs.items()})
         values = compute(arguments)

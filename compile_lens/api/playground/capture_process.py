@@ -78,7 +78,7 @@ class CaptureProcess:
             }
             with self._lock:
                 if self.closed:
-                    raise ChildError("the playground is ending")
+                    raise ChildError("the playground is shutting down")
                 start = functools.partial(launcher.start, python="" if other is None else str(other.python))
                 self._child = Child(WORKER, environment, str(self._folder), show=False, start=start)
 

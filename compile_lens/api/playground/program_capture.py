@@ -214,7 +214,7 @@ def _inputs(
     parameters = inspect.signature(target).parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     if keywords:
-        raise UsageError(f"{name} takes {keywords[0]} by name alone: give it a default")
+        raise UsageError(f"{name} takes {keywords[0]} by keyword only: give it a default")
     wanted = [
         p
         for p in parameters

@@ -135,7 +135,7 @@ class Server:
             message = json.loads(text or "")
             number, page, early = message["edit"], message.get("page") is True, message.get("early") is True
             if type(number) is not int:
-                raise TypeError("an edit has a number")
+                raise TypeError("an edit must have a number")
             program = Program.read(message["program"])
             self._versions.check(program.settings.torch)
         except UsageError as error:

@@ -66,11 +66,11 @@ class Settings:
     def read(cls, raw: object) -> Settings:
         """Return the settings in plain data. Raises ``UsageError`` if the data are invalid."""
         if not isinstance(raw, dict):
-            raise UsageError(f"settings are an object of JSON, not {type(raw).__name__}")
+            raise UsageError(f"settings must be a JSON object, not {type(raw).__name__}")
         known = {field.name: raw.get(field.name, field.default) for field in fields(cls)}
         for name in ("function", "target", "beside", "dtype", "torch"):
             if not isinstance(known[name], str) or len(known[name]) > 200:
-                raise UsageError(f"{name} is no short text")
+                raise UsageError(f"{name} is not a short string")
         for name in ("requires_grad", "dynamic"):
             if not isinstance(known[name], bool):
                 raise UsageError(f"{name}={known[name]!r} is neither true nor false")
@@ -80,14 +80,15 @@ class Settings:
         if known["dtype"] not in DTYPES:
             raise UsageError(f"dtype={known['dtype']!r} is not one of {', '.join(filter(None, DTYPES))}")
         if any(known[name].endswith(".json") for name in ("target", "beside")):
-            raise UsageError("a target of the playground is a name: it opens no file")
+            raise UsageError("a target in the playground must be a name: it opens no files")
         if known["beside"] and known["beside"] == known["target"]:
             raise UsageError(
-                f"target and beside are both {known['target']}: choose another one, or none beside it"
+                f"target and beside are both {known['target']}: choose two different ones, or leave the second "
+                "out"
             )
         switches = known["switches"]
         if not isinstance(switches, (list, tuple)) or not all(isinstance(one, str) for one in switches):
-            raise UsageError("switches are a list of names")
+            raise UsageError("switches must be a list of names")
         known["switches"] = tuple(sorted(set(switches)))
         return cls(**known)
 
@@ -104,7 +105,7 @@ class Program:
         """Return the program in plain data. Raises ``UsageError`` if the data are invalid."""
         source = raw.get("source") if isinstance(raw, dict) else None
         if not isinstance(source, str):
-            raise UsageError("a program is a text")
+            raise UsageError("a program must be a string")
         if len(source) > MAX_PROGRAM_LENGTH:
             raise UsageError(
                 f"the program has {len(source):,} characters, and the playground takes {MAX_PROGRAM_LENGTH:,}"
@@ -124,7 +125,7 @@ def from_link(link: str) -> Program:
         reader = zlib.decompressobj()
         plain = reader.decompress(packed, 8 * MAX_PROGRAM_LENGTH)
         if not plain or reader.unconsumed_tail:
-            raise ValueError("it is longer than a program of the playground")
+            raise ValueError("it is longer than the playground allows")
         raw = json.loads(plain)
     except (ValueError, zlib.error) as error:
         raise UsageError(

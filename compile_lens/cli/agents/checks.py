@@ -97,6 +97,6 @@ def call(function_text: str, inputs: Sequence[str], kwargs: Mapping[str, str], f
     words += [f"--input={expression(text, f'input {number}')}" for number, text in enumerate(inputs, 1)]
     for key, text in kwargs.items():
         if not key.isidentifier():
-            raise UsageError(f"keyword {key!r} is no name")
+            raise UsageError(f"keyword {key!r} is not a name")
         words.append(f"--kwarg={key}={expression(text, f'keyword {key}')}")
     return words

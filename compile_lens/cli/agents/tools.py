@@ -365,7 +365,9 @@ class Tools:
     def _captured(self, name: str) -> Capture:
         known = self._record(name)
         if not isinstance(known, Capture):
-            raise UsageError(f"{name!r} is the record of a program; this is asked of a capture: call capture")
+            raise UsageError(
+                f"{name!r} is the record of a program, and this tool needs one of a capture: call capture"
+            )
         return known
 
     def _answered(self, what: str, max_tokens: int, answer: Any) -> str:

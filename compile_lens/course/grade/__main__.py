@@ -40,7 +40,7 @@ def students(folder: Path) -> list[Path]:
     """Return each student's folder or notebook, sorted by name. Raises ``UsageError`` if there is none."""
     if not os.path.isdir(folder):
         raise UsageError(
-            f"{folder} is no folder; give the one that has a folder or a notebook for each student"
+            f"{folder} is not a folder; give the one that has a folder or a notebook for each student"
         )
     found = [
         one

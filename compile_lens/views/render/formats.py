@@ -82,7 +82,7 @@ def form_of(target: Path, forms: Mapping[str, str]) -> str:
     form = target.suffix.lower()
     if form not in forms:
         valid = ", ".join(f"{ending} ({what})" for ending, what in forms.items())
-        problem = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
+        problem = f"ends in {target.suffix!r}" if target.suffix else "has no file extension"
         raise UsageError(f"cannot save as {str(target)!r}: the name {problem}; use one of {valid}")
     return form
 

@@ -112,8 +112,8 @@ def test_what_inductor_is_said_to_do_is_what_it_does_here(name: str) -> None:
     [
         ("srot", "close to it are .*aten.sort"),
         ("aten.sort.fast", r"no overload 'fast'; it has .*aten\.sort\.stable"),
-        ("a b", "no operator's name"),
-        ("", "no operator's name"),
+        ("a b", "not the name of an operator"),
+        ("", "not the name of an operator"),
         ("nowhere.at.all", "in this process"),
         (F.softmax, "Python function, .*'aten.softmax'"),
         (torch.einsum, "Python function"),

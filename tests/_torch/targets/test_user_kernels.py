@@ -105,7 +105,7 @@ def test_the_interpreter_s_own_mistake_about_a_bool_is_none_here() -> None:
 
 
 UNWRITTEN = [
-    (k.outside, "beyond", "outside of the tensors that it is given"),
+    (k.outside, "beyond", "outside the tensors that it is given"),
     (k.long, "endless", "would compute more than 67,108,864 elements"),
     (k.instructions, "assembled", "inline_asm not supported"),
     (k.tuned, "tiles_assembled", "inline_asm not supported"),
@@ -183,7 +183,7 @@ def test_what_cannot_be_interpreted_is_not_verified_and_says_so() -> None:
     x, y = inputs()
     found = capture(k.outside, x, y, target="h100").verify()
     ((part, reason),) = found.not_run
-    assert part == "outside" and "outside of the tensors" in reason and not found.comparisons and not found.ok
+    assert part == "outside" and "outside the tensors" in reason and not found.comparisons and not found.ok
 
 
 @pytest.mark.exhaustive

@@ -34,5 +34,5 @@ def test_one_child_until_it_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(started) == 2
     process.close()
     started[1].alive = False
-    with pytest.raises(ChildError, match="the playground is ending"):
+    with pytest.raises(ChildError, match="the playground is shutting down"):
         process.start()

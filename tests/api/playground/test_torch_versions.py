@@ -193,7 +193,7 @@ def test_what_ran_under_another_torch_than_was_chosen_has_no_page(
     reports: list[Any] = []
     answer = captures.ask(request(SIN, "2.12"), threading.Event(), reports.append if early else None)
     assert set(answer) == {"error"} and reports == []
-    assert "has torch 2.12.1, and what ran was 2.13.0+cpu" in answer["error"]["message"]
+    assert "has torch 2.12.1, but torch 2.13.0+cpu ran" in answer["error"]["message"]
 
 
 def test_a_process_under_another_python_has_that_ones_folders(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_its_errors_and_limits_are_as_here(captures: Captures) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("2.12", f"has torch 2.12.0, and what ran was {HERE}"),
+        ("2.12", f"has torch 2.12.0, but torch {HERE} ran"),
         ("2.14", "No module named"),
         ("2.15", "with code 3"),
     ],
