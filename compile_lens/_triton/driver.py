@@ -9,7 +9,7 @@ from typing import Any
 
 from ..record.device import DeviceModel
 
-LAUNCHES = "a kernel that is written in Triton is launched on the device alone, which is absent"
+LAUNCHES = "a Triton kernel can be launched only on the device, which is absent"
 
 
 class ModelDriver:

@@ -87,7 +87,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
     capture = _with_program_names(program, number, kept, capture)
     if called.fixed and capture.target is not None:
         sizes = ", ".join(f"{symbol} = {size}" for symbol, size in called.fixed)
-        note = f"symbols of the program's graph are numbers here, those that were seen: {sizes}"
+        note = f"symbols of the program's graph are numbers here, those that were observed: {sizes}"
         capture = dataclasses.replace(
             capture, target=dataclasses.replace(capture.target, may_differ=(*capture.target.may_differ, note))
         )
@@ -121,7 +121,7 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
         )
     lines = _lines(fx.convert(kept.gm, stage="dynamo"), capture)
     if lines is None:
-        mismatch = "traced again, the graph came out otherwise: lines are those of the graph's own code"
+        mismatch = "traced again, the graph came out differently: lines are those of the graph's own code"
         return dataclasses.replace(capture, notes=(*capture.notes, mismatch))
     compilations = tuple(
         dataclasses.replace(

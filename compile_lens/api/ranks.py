@@ -193,10 +193,10 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehea
     worlds = {record.world for record in ordered.values() if record.world}
     if len(worlds) > 1:
         sizes = " or ".join(map(str, sorted(worlds)))
-        notes += (f"they say that there are {sizes} processes: they are not of one run",)
+        notes += (f"their world sizes differ ({sizes}): they are not from one run",)
     lacking = sorted(set(range(max(worlds, default=0))) - set(ordered)) if len(worlds) == 1 else []
     if lacking:
-        notes += (f"of {max(worlds)} ranks these are not here: {', '.join(map(str, lacking[:16]))}",)
+        notes += (f"of {max(worlds)} ranks, these are missing: {', '.join(map(str, lacking[:16]))}",)
     for rank, record in ordered.items():
         notes += tuple(
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing

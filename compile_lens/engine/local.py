@@ -172,8 +172,8 @@ def _message(capture: Capture) -> str:
         )  # torch on a Mac lacks CUDA too
     ):
         next_step = (
-            f"\nOn {capture.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
-            "what is computed without it"
+            f"\nOn {capture.target.model.title} the driver creates this, and nothing here stands in for the driver: "
+            "capture code that works without it"
         )
     if capture.target is not None and os.path.join("graphs", "cpu_execution.py") in failure.traceback:
         next_step += (

@@ -18,7 +18,7 @@ STEERING = CHOICES | LOOPS | CALLS
 GENERATED = frozenset(("Conditional", "Switch", "WhileLoop", "InvokeSubgraph"))
 """The same operators as targets of fused groups (a ``cond`` is a ``Switch`` in torch 2.15)."""
 
-NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say what a call runs of it"
+NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say which part of it a call runs"
 
 
 def controls_flow(graph: Graph) -> bool:

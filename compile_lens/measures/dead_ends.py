@@ -25,7 +25,7 @@ NO_WORK = {
     "input": "an input: it computes nothing",
     "output": "the result of the graph: it computes nothing",
     "constant": "a constant: it computes nothing",
-    "symbol": "a size: it is worked out by the code around the kernels",
+    "symbol": "a size: the code around the kernels computes it",
     "view": "a view: it moves no data",
     "allocation": "it only sets memory aside",
     "nop": "a nop: it runs nothing",
@@ -40,7 +40,7 @@ MAX_NAMES = 4
 NOT_LEFT = {
     "dynamo": "no operator that was traced from it is left",
     "pre_grad": "no operator that was traced from it is left",
-    "post_grad": "Inductor says of no loop that it computes it",
+    "post_grad": "Inductor reports no loop that computes it",
     "groups": "no kernel or call in the code is linked to it",
 }
 """Reason for a node that has readers with counterparts but none itself, by stage."""
@@ -91,12 +91,12 @@ class DeadEnds:
         if name in stage.rewritten:
             return stage.rewritten[name]
         if _copies_to_itself(node):
-            return DeadEnd("it writes a value to where that is already")
+            return DeadEnd("it writes a value to where it already is")
         if _writes(node):
             is_unread = self._writes_unread(cid, stage, name)
             return DeadEnd("nothing reads what it computes" if is_unread else SILENT)
         if node.kind == "constant" and self._folded(cid, stage, name):
-            return DeadEnd("a constant: what it holds was worked out while the graph was compiled")
+            return DeadEnd("a constant: its value was computed while the graph was compiled")
         if not node.compute:
             return DeadEnd(NO_WORK.get(node.kind, "it does no work"))
         readers = stage.readers.get(name, [])

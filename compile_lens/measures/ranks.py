@@ -179,11 +179,11 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
                 rank
             )
         if any(len(graph.calls) != graph.operators for graph in program.graphs):
-            reasons.setdefault("operators are compared by number alone", []).append(rank)
+            reasons.setdefault("operators are compared only by number", []).append(rank)
     known = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
     if len(known) == len(programs) and depends_on_unknown_waits(known):
         reasons[
-            "it is not known when ranks wait for some collectives, on which it depends whether all go on"
+            "it is not known when ranks wait for some collectives, and so whether all of them continue"
         ] = [*programs]
     return tuple(
         f"{why} (rank {', '.join(map(str, ranks[:8]))}{', …' if len(ranks) > 8 else ''})"

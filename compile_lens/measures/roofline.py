@@ -237,10 +237,10 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
             kernel, sentence="No verdict: " + "; ".join(kernel.notes or ("its figures are unknown",)) + "."
         )
     if not nbytes and not flops:
-        return Bound(kernel, sentence="No verdict: it moves no byte and computes nothing.")
-    intensity = f"{kernel.intensity:.3g} operations for each byte" if nbytes else "no byte moved"
+        return Bound(kernel, sentence="No verdict: it moves no bytes and computes nothing.")
+    intensity = f"{kernel.intensity:.3g} operations for each byte" if nbytes else "no bytes moved"
     if speed is None:
-        return Bound(kernel, sentence=f"{intensity} (modelled); no roof to hold it against.")
+        return Bound(kernel, sentence=f"{intensity} (modelled); no roof to compare it with.")
     moving, computing = nbytes / speed.bandwidth, _computing(kernel, flops, speed)
     seconds = max(moving, computing)
     bound = MEMORY if moving >= computing else COMPUTE

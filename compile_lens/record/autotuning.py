@@ -61,7 +61,7 @@ TYPES_WITHOUT_TEMPLATES = ("float64", "int64", "int16", "uint8", "bool", "comple
 
 FLOAT_OPERATORS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
 
-_CONSTANTS = "on a CPU Inductor has templates for weights that are constants of the graph alone"
+_CONSTANTS = "on a CPU Inductor has templates only for weights that are constants of the graph"
 
 _ON_CPU = {"mm": _CONSTANTS, "addmm": _CONSTANTS, "bmm": ""}
 """Operators with C++ templates, and the reason why these are not tried (``""``: they may be)."""
@@ -87,5 +87,6 @@ def too_small_reason(model: DeviceModel | None) -> str:
     if model is None or model.device != "cuda" or not isinstance(count, int) or count >= MIN_MULTIPROCESSORS:
         return ""
     return (
-        f"Inductor has templates from {MIN_MULTIPROCESSORS} multiprocessors on, and {model.title} has {count}"
+        f"Inductor uses templates only with {MIN_MULTIPROCESSORS} multiprocessors or more, and {model.title} has "
+        f"{count}"
     )

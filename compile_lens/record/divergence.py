@@ -33,10 +33,10 @@ CAUSES = {
     DYNAMO: "The graph that Dynamo captured gives the other result, run by eager PyTorch.",
     AUTOGRAD: "AOTAutograd changes the result: tracing into ATen operators without mutation, or what all partitioners "
     "share.",
-    DECOMPOSITION: "A decomposition: operators that stand in place of one do not compute the same.",
+    DECOMPOSITION: "A decomposition: the operators that replace one do not compute the same.",
     PARTITION: "Splitting the graph into forward and backward, with equal expressions merged, changes the result.",
     PASS: "A rewrite: a pass replaces operators by others that do not compute the same.",
-    FUSION: "Fusion: separate loops compute what eager does, fused into one kernel they do not.",
+    FUSION: "Fusion: separate loops compute what eager does; fused into one kernel, they do not.",
     LOWERING: "Lowering or code generation: the code of one operator does not compute what the operator does.",
     MEMORY: "Memory that is reused: a value is overwritten while it is still needed.",
     SETTING: "A setting of Inductor decides it; no single transformation does.",

@@ -60,7 +60,9 @@ def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
         part = source.with_name(f"{source.name}{PART}")
         give = "give the path of a saved .json record"
         if part.is_file():
-            give = f"a run that ended without a word, or still runs, left {str(part)!r}, which opens too"
+            give = (
+                f"a run that ended abruptly, or is still running, left {str(part)!r}, which can be opened too"
+            )
         raise UsageError(f"there is no file {str(source)!r}; {give}") from None
     except IsADirectoryError:
         raise UsageError(

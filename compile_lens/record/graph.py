@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pydot
 
 
-UNSAID_ORIGIN = "made by a pass of the compiler that did not say what for"
+UNSAID_ORIGIN = "made by a compiler pass that did not report its purpose"
 """``Node.no_origin`` of a node that may have come from any earlier node."""
 
 UNSAID_DERIVATIVE = "made in the backward, by autograd or a hook, and the purpose was not recorded"

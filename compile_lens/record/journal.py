@@ -16,17 +16,17 @@ from .graph import Source
 from .missing import Missing
 from .program import FrameEvaluation, ProgramFrame, ProgramGraph, ProgramRecord
 
-CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
+CUT_OFF = "the program ended abruptly, or is still running: this is what was recorded by then"
 """Value of ``ProgramRecord.ended`` for a record assembled from a journal."""
 
-NOTHING_SEEN = "the program ended before anything was seen, or still runs"
+NOTHING_SEEN = "the program ended before anything was observed, or is still running"
 """The same for a journal without frame evaluations."""
 
 
 def header_line(record: ProgramRecord) -> str:
     """Return the first line of a journal, which is itself the record of a program."""
     not_counted = (
-        Missing("the time of compiling", "the program ended before torch's events were written down"),
+        Missing("the time of compiling", "the program ended before torch's events were recorded"),
         Missing(
             "frames skipped outside of the program",
             "it is counted at the end, which was not reached",

@@ -72,9 +72,7 @@ def summary(message: str) -> str:
     return ". ".join((lines[:1] + explained)[:2]).replace(":. ", ": ")[:600]
 
 
-WITHOUT_SKIPPED = (
-    "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
-)
+WITHOUT_SKIPPED = "the figures cover what was compiled: skipped code is in none of them (capture.skipped)"
 """Note of a capture with skipped code."""
 
 NO_COMPILATION = "the record has no compilation, and does not say why"

@@ -264,7 +264,7 @@ def _missing(untimed: int, shared: set[Any], processes: int) -> tuple[Missing, .
         (
             len(shared),
             "launches on the device",
-            "several calls bear the same number (correlation): what those launched is not known",
+            "several calls have the same correlation number: what those launched is not known",
         ),
         (
             processes > 1,

@@ -25,7 +25,7 @@ NO_TYPES = {"mps": ("float64", "complex128")}
 """Types that a device lacks for all operators: Metal has no 64-bit floating point."""
 
 TYPES_NOTE = (
-    "Types are not in the table: a kernel that is there may refuse some of them. On MPS there is no float64 and no "
+    "Types are not in the table: an existing kernel may reject some of them. On MPS there is no float64 and no "
     "complex128, whatever the operator."
 )
 """Limits of the tables."""

@@ -191,5 +191,5 @@ def pages(captures: list[Capture], folder: Path, test: str) -> list[str]:
         else:
             lines.append(f"page of {capture.function}: {path}")
     if len(captures) > MAX_PAGES:
-        lines.append(f"{len(captures) - MAX_PAGES} captures more have no page")
+        lines.append(f"{len(captures) - MAX_PAGES} more captures have no page")
     return lines

@@ -196,7 +196,7 @@ SWITCHES = (
         {"layout_optimization": False}, idle=_without("convolution", "convolution"),
     ),
     Switch(
-        "shape_padding", "matrix products are not padded to sizes that a device likes",
+        "shape_padding", "matrix products are not padded to sizes that suit the device",
         {"shape_padding": False}, idle=_gpu(_without("matrix product", "mm", "addmm", "bmm")),
     ),
     Switch(
@@ -204,7 +204,7 @@ SWITCHES = (
         {"triton.persistent_reductions": False}, idle=_gpu(_no_reduction),
     ),
     Switch(
-        "triton.cooperative_reductions", "several blocks work at one reduction, and wait for each other",
+        "triton.cooperative_reductions", "several blocks work on one reduction, and wait for each other",
         {"triton.cooperative_reductions": True}, idle=_gpu(_no_reduction),
     ),
     Switch(

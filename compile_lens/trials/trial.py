@@ -26,14 +26,14 @@ EAGER_RANDOM = (
 
 
 OTHER_RANDOM = (
-    "the function draws random numbers, and compiled code cannot be made to draw eager's ({reason}): compared is what "
-    "does not depend on them, and the type, shape and strides of what does"
+    "the function draws random numbers, and compiled code cannot be made to draw eager's ({reason}): values that "
+    "depend on them are compared by type, shape and strides alone"
 )
 
 
 UNINITIALIZED = (
-    "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: compared is "
-    "what does not depend on them, and the type, shape and strides of what does"
+    "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: values that "
+    "depend on them are compared by type, shape and strides alone"
 )
 
 

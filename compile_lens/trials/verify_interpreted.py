@@ -33,8 +33,8 @@ RUNNER = "its kernels ran in Triton's interpreter on the CPU, its library calls 
 CPP_NOTE = "those in C++ were built, and ran"
 
 OWN_KERNELS_NOTE = (
-    "kernels that the program wrote in Triton ran in the interpreter on both sides: "
-    "compared is what is around them"
+    "kernels that the program wrote in Triton ran in the interpreter on both sides: only the code around them is "
+    "compared"
 )
 
 ATTENTION_NOTE = "its fused attention by products and a softmax in float32, on both sides"

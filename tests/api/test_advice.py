@@ -87,8 +87,8 @@ def test_across_a_matrix_product(asked: str) -> None:
 
 
 @pytest.mark.parametrize(("target", "reason"), [
-    ("mps", "no templates for Metal"), ("l4", "from 68 multiprocessors on, and NVIDIA L4 has"),
-    (None, "on a CPU Inductor has templates for weights that are constants"),
+    ("mps", "no templates for Metal"), ("l4", "only with 68 multiprocessors or more, and NVIDIA L4 has"),
+    (None, "on a CPU Inductor has templates only for weights that are constants"),
 ])  # fmt: skip
 @pytest.mark.parametrize("asked", ["launches", "fused", "extern"])
 @pytest.mark.cases(full=4)

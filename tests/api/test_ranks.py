@@ -124,7 +124,7 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (
         "rank 0: 5 operators" in text
         and "rank 1: 6 operators" in text
-        and "of 4 ranks these are not here: 2, 3" in text
+        and "of 4 ranks, these are missing: 2, 3" in text
     )
     assert json.loads(data)["differences"][0]["values"] == [["5 operators", [0]], ["6 operators", [1]]]
     capsys.readouterr()
@@ -274,7 +274,7 @@ def test_ranks_that_compiled_nothing_or_not_all_are_not_told_as_if_they_had(comp
     assert not found.differences and "✓" not in full(found)
     page = " ".join(full(found).split())
     said = {
-        "nothing": "no graph was compiled on any of 2 ranks, so that there are no graphs, shapes or collectives to "
+        "nothing": "no graph was compiled on any of 2 ranks, so there are no graphs, shapes or collectives to "
         "compare; each met the same: 1 break",
         "partial": "◐ all 2 ranks compiled the same: graphs, shapes, breaks, recompiles and collectives; not all of "
         "the program was compiled",

@@ -304,7 +304,7 @@ def test_what_only_a_run_tells_is_told_where_it_applies(
         (
             torch.float32,
             None,
-            "nothing to time: on a CPU Inductor has templates for weights that are constants",
+            "nothing to time: on a CPU Inductor has templates only for weights that are constants",
         ),
     ],
 )

@@ -813,7 +813,7 @@ def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
     for words in (page.find(".top-device b"), page.find(".top-stamp")):
         assert box(words)["x"] + box(words)["width"] <= device["x"] + device["width"]
     said = page.find(".top-device").inner_text()
-    assert "(h100), sm_90" in said and "device not here" in said
+    assert "(h100), sm_90" in said and "device absent" in said
     assert page.find(".top-name").text_content() == name
     assert page.find(".name-end").evaluate("e => e.scrollWidth <= e.clientWidth")
 

@@ -47,7 +47,7 @@ def test_a_device_that_is_not_here_is_printed(standalone: Standalone) -> None:
     page = standalone(captures.on_h100())
     Viewer(page, captures.on_h100()).ready("forward.code")
     facts = _printed(page).locator(".paper-facts").first.inner_text()
-    assert facts.endswith("NVIDIA H100 SXM (h100), sm_90 · device not here, generated only")
+    assert facts.endswith("NVIDIA H100 SXM (h100), sm_90 · device absent, generated only")
 
 
 def test_long_names_of_kernels_are_printed_whole(standalone: Standalone) -> None:

@@ -189,7 +189,9 @@ def test_without_columns_only_lines_and_names() -> None:
     twice = [node("cos", frames=(plain[1],)), node("cos_1", frames=(plain[1],))]
     chain = capture(Graph("dynamo", "", "", (node("sin", frames=(plain[0],)), *twice))).chain
     assert chain.find("f.py:7") and chain.find("sin@7") == (("0/0", "dynamo", "sin"),)
-    with pytest.raises(UsageError, match=r"Python 3\.11 and newer.*give the line, 'f\.py:7', or one of 'sin@f\.py:7'"):
+    with pytest.raises(
+        UsageError, match=r"Python 3\.11 and newer.*give the line, 'f\.py:7', or one of 'sin@f\.py:7'"
+    ):
         chain.find("f.py:7:11-18")
     with pytest.raises(UsageError, match=r"'cos_1@f\.py:3'"):
         chain.find("f.py:3:12-19")

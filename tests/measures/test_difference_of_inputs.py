@@ -261,5 +261,5 @@ def test_what_a_record_does_not_say_is_unknown() -> None:
     assert "float32 matmul precision" in unknown and "the record of the first does not say" in unknown
     assert "not compared" in full(found)
     between = diff(RECORDS / "torch-2.11.json", RECORDS / "torch-2.13.json")
-    assert any("neither record says how torch was set" in reason for reason in between.unknown)
+    assert any("neither record says how torch was configured" in reason for reason in between.unknown)
     assert settings(between)[0].startswith("torch: ")

@@ -121,7 +121,7 @@ def test_what_keeps_one_from_saying_that_ranks_do_the_same() -> None:
     assert reasons(issued=sized) == []
     assert reasons(True, issued=sized) == ["sizes that follow from values of other ranks are not compared"]
     graphs = with_graph(operators=2, calls=("sin",)).graphs[:1]
-    assert reasons(graphs=graphs) == ["operators are compared by number alone"]
+    assert reasons(graphs=graphs) == ["operators are compared only by number"]
 
 
 def test_the_journal_of_a_run_that_was_killed_does_not_say_that_none_was_issued() -> None:

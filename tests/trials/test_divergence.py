@@ -134,7 +134,7 @@ def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
 
     x = torch.randn(64, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
     divergence = compile_lens.divergence(score, x)
-    assert divergence.agrees and divergence.cause is not None and "both are as good" in str(divergence)
+    assert divergence.agrees and divergence.cause is not None and "both are equally good" in str(divergence)
     if divergence.attempts[0].difference == divergence.difference:  # torch 2.11 has no such code for CPUs
         assert divergence.cause.kind == "rounding"
         return

@@ -20,7 +20,7 @@ const NO_WORK = {
   input: "an input: it computes nothing",
   output: "the result of the graph: it computes nothing",
   constant: "a constant: it computes nothing",
-  symbol: "a size: it is worked out by the code around the kernels",
+  symbol: "a size: the code around the kernels computes it",
   view: "a view: it moves no data",
   nop: "a nop: it runs nothing",
 };

@@ -291,7 +291,7 @@ def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
     (table,) = tables(found).values()
     assert table.words == (
         "for pow_1, pow_2",
-        "in the code stands extern_kernels.mm, since nothing was timed",
+        "the code has extern_kernels.mm, since nothing was timed",
     )
     library, template, graph = (cells(row) for row in table.rows)
     assert library == ("extern_kernels.mm", *("—",) * 7, "")

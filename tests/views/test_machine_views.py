@@ -273,7 +273,7 @@ def test_the_short_stamp_says_what_was_built_for_a_device_that_is_not_there(foun
         for c in capture.compilations
     )
     words = {"generated only": "generated only", "built": "built, not run"}[found]
-    assert stamp.short(dataclasses.replace(capture, compilations=compilations)) == f"device not here, {words}"
+    assert stamp.short(dataclasses.replace(capture, compilations=compilations)) == f"device absent, {words}"
     assert stamp.short(samples.sample()) == "code only, not run"
     # Beside the name of the device, which the long one begins with.
     assert stamp.short(dataclasses.replace(capture, compilations=())) == "nothing generated"

@@ -18,7 +18,7 @@ from ..ground.recorder import Recorder
 from ..ground.source_places import is_internal
 from . import eager_lines, graph_breaks, skipped_frames
 
-REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
+REFUSED = "The code was generated, but {title} rejects it at run time: {why}"
 """Hint for an error that the device would raise (``targets.device_refusals``)."""
 
 

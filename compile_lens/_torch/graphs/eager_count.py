@@ -198,7 +198,7 @@ def count(
 
 _ABSENT = {
     # One of torch's assertions, which reports a bug.
-    "DispatchStub: missing kernel for": "which this build of PyTorch has not",
+    "DispatchStub: missing kernel for": "which this build of PyTorch lacks",
     "CUDA driver version is insufficient": "whose driver is not here",
     "no CUDA-capable device": "which is not here",
 }

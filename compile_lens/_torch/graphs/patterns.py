@@ -226,7 +226,7 @@ def _expectation(miss: Miss) -> str:
                 return f"it wants {_short(expected)} and finds {there}, whose input %{inside} is one"
             return f"it wants {_short(expected)} and finds {there}"
         if hasattr(expected, "args") and len(expected.args) != len(actual.args):
-            return f"{there} has {len(actual.args)} arguments by place, in the pattern {len(expected.args)}"
+            return f"{there} has {len(actual.args)} positional arguments, in the pattern {len(expected.args)}"
         if isinstance(expected.users, int) and len(actual.users) != expected.users:
             return (
                 f"%{actual.name} is read by {_count(len(actual.users))}, in the pattern by "

@@ -93,7 +93,7 @@ def _has_loader_of_its_own(file: str) -> bool:
 def reason(code: types.CodeType) -> str:
     """Return why the lines of a function that fails ``check`` are not shown."""
     file = os.path.basename(code.co_filename)
-    return f"some lines of {file} are not shown: it has another text there than the one that was compiled"
+    return f"some lines of {file} are not shown: its text there is not the one that was compiled"
 
 
 def _is_text_of(code: types.CodeType, lines: list[str]) -> bool:

@@ -22,8 +22,8 @@ from .device_queries import frame_at, is_internal, running_line
 from .torch_settings import KINDS
 
 OFF = (
-    "around the capture, where it is off, by torch as there is no such device, or by the program: nothing was cast for "
-    "it. Enter it within the function"
+    "around the capture, where it is off (torch disabled it, as there is no such device, or the program did): nothing "
+    "was cast. Enter it inside the function"
 )
 
 

@@ -20,14 +20,16 @@ from .device_interfaces import MARK, PHASE
 from .device_queries import DeviceQueries, frame_at, is_dynamo_code, is_internal
 from .replacements import Replacements, is_marked, skip_in_dynamo
 
-NOT_CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
-CAST_ON_CPU = "it cast, as Python that is not traced runs with tensors of the CPU"
+NOT_CAST = "nothing was cast: untraced Python runs with CPU tensors"
+CAST_ON_CPU = "it cast, since untraced Python runs with CPU tensors"
 NOT_CAST_AT_BREAK = (
-    "around what broke the graph in it: that ran with tensors of the CPU, of which nothing was cast; what was traced "
-    "was cast"
+    "around the graph break in it: the code there ran with CPU tensors, and nothing was cast; traced code was "
+    "cast"
 )
-CAST_AT_BREAK = "around what broke the graph in it: that ran with tensors of the CPU, which it cast"
-_OFF_BEFORE = "it was off before the capture, by torch as there is no such device, or by the program"
+CAST_AT_BREAK = "around the graph break in it: the code there ran with CPU tensors, which it cast"
+_OFF_BEFORE = (
+    "it was off before the capture (torch disabled it, as there is no such device, or the program did)"
+)
 OFF = f"nothing was cast: {_OFF_BEFORE}"
 SCALER = {
     "scale": f"nothing was scaled: {_OFF_BEFORE}",

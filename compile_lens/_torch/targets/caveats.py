@@ -18,7 +18,7 @@ from ..operators import native_functions
 from . import attention, device_interfaces
 from .timing_decisions import TIMED, profiles_memory_budget
 
-UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
+UNTRACED = "Python that Dynamo does not trace ran with CPU tensors"
 """Caveat of a capture with a graph break."""
 
 NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
@@ -91,13 +91,13 @@ def _autotune_caveat(model: DeviceModel) -> str:
         return f"max-autotune times nothing: {none}, nor launch configurations"
     small = autotuning.too_small_reason(model)
     if small:
-        return f"max-autotune times launch configurations alone: {small}"
+        return f"max-autotune times only launch configurations: {small}"
     if importlib.util.find_spec("triton") is None:
         return "max-autotune times templates on the device: left out here, since they are written with Triton"
     return (
-        "max-autotune times templates on the device and keeps the fastest; nothing was timed here, so that the code "
-        "calls the library's function where that is among them, and has the first template elsewhere "
-        "(capture.autotuning has all)"
+        "max-autotune times templates on the device and keeps the fastest; nothing was timed here, so the code calls "
+        "the library's function where that is among them, and uses the first template elsewhere (capture.autotuning "
+        "lists all)"
     )
 
 
@@ -116,14 +116,15 @@ def code_caveats(
     beside = [k.name for k in kernels if k.language == "cpp"]
     if beside and captured is not None and not _has_any_on_the_cpu(captured):
         sentences.append(
-            f"{', '.join(beside)} {'is' if len(beside) == 1 else 'are'} C++ for the CPU beside the device, though the "
-            "captured graph has no tensor there: what the device's own compile has in its place was not seen"
+            f"{', '.join(beside)} {'is' if len(beside) == 1 else 'are'} C++ for the CPU next to the device's code, "
+            "though the captured graph has no tensor there: what a compile on the device has in its place was not "
+            "observed"
         )
     called = " ".join(k.name for k in kernels if k.language == "extern")
     count = model.figure("multi_processor_count")
     units = "multiprocessors" if model.device == "cuda" else "GPU cores"
     if model.device == "mps":
-        sentences.append(f"the system is taken to be macOS {device_interfaces.MACOS[0]}")
+        sentences.append(f"the system is assumed to be macOS {device_interfaces.MACOS[0]}")
     if "triton" in languages:
         sentences.append(
             "Inductor offers several launch configurations for many kernels (sizes of blocks, warps): the device times "

@@ -23,11 +23,11 @@ KEYS = {"cuda": "CUDA", "mps": "MPS"}
 """Dispatch keys in ``native_functions.yaml`` by device type."""
 
 NO_FAKE = (
-    "which torch runs on the device to see what it gives: where the graph broke or failed at it for want of the "
-    "device, there it does not"
+    "which torch runs on the device to learn its outputs: a graph break or error here that comes from the absent "
+    "device does not occur there"
 )
 
-RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many: none here"
+RESERVE = "for whose backward cuDNN reserves memory, of a size that only cuDNN knows: none is counted here"
 
 
 def place(places: Replacements, device: torch.device, queries: DeviceQueries) -> None:
@@ -52,8 +52,8 @@ def place(places: Replacements, device: torch.device, queries: DeviceQueries) ->
         name = str(operator).removesuffix(".default")
         queries.put("called", name, NO_FAKE, traced_line(), once=True)
         raise NotImplementedError(
-            f"{name} has no fake implementation. Where the device is, torch runs it there to see what it gives, and "
-            "goes on; here is no device, and none of its kernels"
+            f"{name} has no fake implementation. With the device, torch would run it to learn its outputs; here there "
+            "is neither the device nor its kernels"
         )
 
     def reserve(*given: Any) -> int:

@@ -165,7 +165,7 @@ def _pairs(pairs: Sequence[UnfusedPair]) -> str:
     if why.common:
         words = why.pair.rpartition(f", {why.a} and ")[0]
     names = "; ".join(f"{one.first} and {one.second}" for one in pairs[:MAX_NAMES])
-    names += f"; and {len(pairs) - MAX_NAMES} pairs more" if len(pairs) > MAX_NAMES else ""
+    names += f"; and {len(pairs) - MAX_NAMES} more pairs" if len(pairs) > MAX_NAMES else ""
     return (
         f"{first.compilation} {first.phase}{within}: {names}\n{words}: {sentence(why.answer)}{saved}{remedy}"
     )
@@ -193,8 +193,8 @@ def chain(record: Any, name: str, address: Any) -> Brief:
     counted = _counted(record, address)
     if counted is not None and (rest := [k.name for k in kernels if (k.phase, k.name) not in counted]):
         facts.append(
-            f"The cost of it counts {len(kernels) - len(rest)} of these kernels. No load or store in the others is of "
-            f"an operator of it: {first_names(rest, MAX_NAMES)}."
+            f"The cost of it counts {len(kernels) - len(rest)} of these kernels. No load or store in the others comes "
+            f"from an operator of it: {first_names(rest, MAX_NAMES)}."
         )
         kernels = tuple(sorted(kernels, key=lambda kernel: (kernel.phase, kernel.name) not in counted))
     for kernel in kernels:
@@ -368,7 +368,7 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
     """Return the comparison of compiled with eager values, from its plain data."""
     cause, switch = data["cause"], data["switch"]
     verdict = {
-        True: "Both are as good: compiled and eager values differ by rounding at most.",
+        True: "Both are equally good: compiled and eager values differ by rounding at most.",
         False: "The compiled values are not as good as eager's.",
         None: f"No verdict: {data['verdict']}.",
     }[data["agrees"]]

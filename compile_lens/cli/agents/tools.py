@@ -213,7 +213,7 @@ class Tools:
         max_tokens: int = MAX_TOKENS,
     ) -> str:
         """Build a function, compare it with eager PyTorch, and where the values differ return the operation, the cause
-        and the setting that restores them. "Both are as good" is the usual answer. Arguments as for capture."""
+        and the setting that restores them. "Both are equally good" is the usual answer. Arguments as for capture."""
         return self._answered(
             f"divergence of {function[:200]}",
             max_tokens,

@@ -58,7 +58,7 @@ def _library_calls(targets: Sequence[TargetPhase], line: Line) -> Reason | None:
         return None
     return (
         "library",
-        "PyTorch handed other operators to Inductor, and each of them calls a library function.",
+        "PyTorch handed different operators to Inductor, and each of them calls a library function.",
         tuple(Fact(target.target, _counted(own)) for target, own in zip(targets, calls)),
     )
 
@@ -72,7 +72,7 @@ def _operators(targets: Sequence[TargetPhase], line: Line, handed: Sequence[Coun
     for target in targets:
         others = [other for other in targets if other is not target]
         facts += [Fact(target.target, text) for text in rewrites_before(target, line, others)]
-    return "operators", "Other ATen operators were handed to Inductor.", tuple(facts)
+    return "operators", "Different ATen operators were handed to Inductor.", tuple(facts)
 
 
 def _split(targets: Sequence[TargetPhase], line: Line, features: Features) -> Iterator[Reason]:

@@ -134,4 +134,4 @@ def _graphs(captures: Sequence[tuple[str, Record]]) -> list[TargetDifference]:
     if len(set(graphs.values())) < 2:
         return []
     facts = tuple(Fact(target, text) for target, text in graphs.items())
-    return [TargetDifference("graphs", "", (), "The function became other graphs.", facts)]
+    return [TargetDifference("graphs", "", (), "The function became different graphs.", facts)]

@@ -329,7 +329,7 @@ def _results(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
     elif len(ones) != len(twos):
         how = f"results: {len(ones)} of the graph became {len(twos)}"
     else:
-        how = "results: other values are returned"
+        how = "results: different values are returned"
     items = sides[1].stage(STAGE)
     yield Change("lines", CHANGED, how, sides[1].lines(items[n].address for n in twos))
 

@@ -104,7 +104,7 @@ def node_differences(
     return own
 
 
-OTHER_RESULTS = "its results are others"
+OTHER_RESULTS = "its results differ"
 """Sentence for a node whose difference has no words."""
 
 
@@ -141,7 +141,7 @@ class _Pairs:
     def operands(self, x: Item, y: Item) -> str:
         """Return the sentence for two nodes that read other values: ``sub(x, y) became sub(y, x)``."""
         before, after = self._a.call(x), self._b.call(y)
-        return f"{before} became {after}" if before != after else f"{after} reads other values"
+        return f"{before} became {after}" if before != after else f"{after} reads different values"
 
 
 class Words:

@@ -150,8 +150,8 @@ def _unknown_settings(records: Sequence[Record]) -> Iterator[str]:
     """Yield torch's global settings that a record lacks: it is older than they are, or torch did not report them."""
     names = [[name for name in SETTINGS if name not in dict(r.environment.settings)] for r in records]
     if names[0] and names[0] == names[1]:
-        yield f"{', '.join(names[0])}: neither record says how torch was set"
+        yield f"{', '.join(names[0])}: neither record says how torch was configured"
         return
     for which, some in zip(ORDINALS, names):
         if some:
-            yield f"{', '.join(some)}: the record of the {which} does not say how torch was set"
+            yield f"{', '.join(some)}: the record of the {which} does not say how torch was configured"

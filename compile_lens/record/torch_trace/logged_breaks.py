@@ -126,7 +126,7 @@ def _restarts(own: LoggedCompile) -> list[str]:
 
 
 def _proved(reasons: list[str], line: Frame) -> Break:
-    reason = (reasons[-1].strip("'\"") if reasons else "") or "the log does not say the reason"
+    reason = (reasons[-1].strip("'\"") if reasons else "") or "the log does not give the reason"
     ending = messages.ending(reason, (line,))
     type_ = ending.reason.partition("\n")[0].strip()
     return messages.graph_break(reason, ending, type_, messages.break_number(ending.link), "")

@@ -56,7 +56,7 @@ ENDED = "a log does not say how the program ended"
 
 NOT_IN_A_LOG = (
     ("the lines of functions", "torch logs no lines that were traced, ran eagerly or were not reached"),
-    ("columns of graph breaks", "torch writes down their lines alone"),
+    ("columns of graph breaks", "torch logs only their lines"),
     (
         "frames that Dynamo evaluated and did not begin to compile",
         "a log begins where Dynamo numbers a compile",
@@ -65,14 +65,14 @@ NOT_IN_A_LOG = (
         "groups, tensors and lines of collectives, and DDP's buckets",
         "a log has the names of the collectives that Inductor's graphs issue, and no others",
     ),
-    ("names of backends and threads", "torch writes down neither"),
+    ("names of backends and threads", "torch logs neither"),
     (
         "new values that are no tensor's",
-        "torch writes down what a guard was made for; what it met, where it became a symbol",
+        "torch logs what a guard was made for; the value that it met, only where it became a symbol",
     ),
-    ("what ran eagerly without a compile attempt", "torch writes down no calls, and no stances"),
-    ("how long the program ran", "torch writes down its compiles alone"),
-    ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
+    ("what ran eagerly without a compile attempt", "torch logs no calls and no stances"),
+    ("how long the program ran", "torch logs only its compiles"),
+    ("the text of functions", "torch logs a line here and there; the files may have changed since"),
 )
 """Facts about a program that no structured trace has, each with the reason."""
 
@@ -142,8 +142,8 @@ def program_of_profile(profile: Profile, name: str) -> ProgramRecord:
     )
 
 
-OLD = "the torch of this log writes down no graph breaks: those are listed that functions which resume after one prove"
-_CALLERS = Missing("the line that called a function", "torch writes it down for some compiles only")
+OLD = "the torch of this log logs no graph breaks: only those are listed that a function resumed after"
+_CALLERS = Missing("the line that called a function", "torch logs it only for some compiles")
 
 
 def _is_with_breaks(whole: list[LoggedCompile]) -> bool:
@@ -178,10 +178,10 @@ def _damaged(damage: Damage) -> list[Missing]:
         (
             damage.lines,
             "lines of the log",
-            "they are none of an entry: the file is cut off, or mixed with another",
+            "they belong to no entry: the file is cut off, or mixed with another",
         ),
         (texts.total(), f"texts of entries{_kinds(texts)}", "their checksums say that they are not whole"),
-        (entries_of.total(), f"entries{_kinds(entries_of)}", "what they say is not as torch writes it"),
+        (entries_of.total(), f"entries{_kinds(entries_of)}", "their content is not as torch writes it"),
     )
     not_read = [Missing(f"{count} {what}", why) for count, what, why in counts if count]
     lost = set(_ALL_CLAIMS if damage.heads else ())

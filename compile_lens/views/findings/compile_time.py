@@ -17,7 +17,7 @@ from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from ..drawing.icicle import icicle
 from ..words.quantities import duration, plural
 
-NESTED = "Parts stand in each other, so that the sums overlap."
+NESTED = "Parts are nested, so the sums overlap."
 
 ROUNDING = 0.01
 """The sum of the rows may exceed the total by this share, since events begin and end at slightly different times."""
@@ -49,7 +49,7 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function), words)
     sections: list[Section] = [functions, parts]
     if svg := icicle(program):
-        alt = "the parts of compiling that stand in each other, as wide as each took; the tables say the same"
+        alt = "the nested parts of compile time, drawn as wide as they took; the tables have the same figures"
         sections.insert(0, Picture("", svg, alt))
     intro = (
         "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "

@@ -56,7 +56,7 @@ def _table(place: Place, one: Autotuning, limit: object) -> Table:
     addresses = tuple(place.at("post_grad", name) for name in one.nodes)
     rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.choices], CONTENDERS)
     words = [f"for {first_names(one.nodes, 6)}"] if one.nodes else []
-    words.append(f"in the code stands {one.choices[one.in_code].name}, since nothing was timed")
+    words.append(f"the code has {one.choices[one.in_code].name}, since nothing was timed")
     words += _too_large(one, limit)
     return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), left, WHERE)
 

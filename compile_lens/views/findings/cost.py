@@ -32,7 +32,7 @@ from ..words.quantities import amount as moved
 
 KEY, TITLE = "cost", "Cost"
 INTRO = (
-    "What one call costs, what costs most first. A load or store counts for the line that it came from, for several "
+    "The cost of one call, most expensive first. A load or store counts for the line that it came from, for several "
     "lines equally, and the time of a kernel is shared as its bytes are: shares add up to 100 %."
 )
 WHERE = 'capture.cost("line"), ("kernel"), ("module")'

@@ -141,6 +141,7 @@ def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
     words = [said(one)]
     if one.phase and not one.graph_partition:
         words.append(
-            "torch._inductor.config.graph_partition is off: one that cannot be recorded keeps all from it"
+            "torch._inductor.config.graph_partition is off: one that cannot be recorded keeps the rest from being "
+            "recorded"
         )
     return Table(title, HEAD, KINDS, shown, tuple(words), left, where)

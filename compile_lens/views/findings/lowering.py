@@ -114,9 +114,7 @@ def _inlined(place: Place, rest: Sequence[Lowered]) -> Table:
 
 
 REWRITES_KEY, REWRITES_TITLE = "rewrites", "Rewrites"
-REWRITES_INTRO = (
-    "Where a pass of Inductor's put other nodes in the place of some, and which patterns came close."
-)
+REWRITES_INTRO = "Where Inductor's passes replaced nodes, and which patterns came close."
 REWRITES_WHERE = "capture.compilations[i].passes"
 REWRITES_MISSING = "not in the record"
 

@@ -13,7 +13,7 @@ from ..words import machine, quantities
 from .places import places
 
 KEY, TITLE = "machine", "Machine code"
-INTRO = "What the device's own compiler made of each kernel; nothing of it ran to say so."
+INTRO = "What the device's own compiler made of each kernel; nothing was run for it."
 WHERE = "kernel.machine"
 
 KERNELS = 1_000

@@ -11,7 +11,7 @@ from ..words import quantities, stamp
 KEY, TITLE = "target", "Device model"
 INTRO = (
     "The device that the code is for, as its maker describes it: the properties given to Inductor and Triton, their "
-    "sources, and how the function came to where it was compiled."
+    "sources, and how the function reached the process that compiled it."
 )
 WHERE = "capture.target"
 

@@ -15,7 +15,7 @@ SAME = "Nothing differs: the code is the same, whatever names and places changed
 SAME_IN_PART = "No difference was seen. What the records do not hold was not compared."
 """Replaces ``SAME`` if a record lacks a stage, a claim or a setting."""
 
-NO_FIGURE = "no launch and no byte is another"
+NO_FIGURE = "launches and bytes are the same"
 
 UNEXPLAINED = (
     "The records do not say why: all that was requested and the graphs are the same. What differs first:"

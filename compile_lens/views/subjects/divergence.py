@@ -86,7 +86,9 @@ def headline(record: DivergenceRecord) -> str:
     difference = largest_difference(verification)
     if not difference:
         return "compiled and eager values are equal"
-    return f"both are as good: compiled and eager differ by {error(difference)} at most, by rounding alone"
+    return (
+        f"both are equally good: compiled and eager differ by {error(difference)} at most, by rounding alone"
+    )
 
 
 def _worst(record: DivergenceRecord) -> ValueCheck | None:

@@ -190,8 +190,8 @@ def _lines(program: ProgramRecord) -> Finding | None:
     )
     if unfiled:
         intro += (
-            " What exec or eval made stands in no file, and has no text here: texts of one name are counted together, "
-            "by the number of the line."
+            " Code from exec or eval is in no file, and its text is not shown: texts of one name are counted together, "
+            "by line number."
         )
     fact, above = plural(len(rows), "file"), (_sources(program),)
     return table_finding("lines", "Lines", intro, fact, "program.lines", columns, rows, above, beside=True)

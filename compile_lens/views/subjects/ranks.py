@@ -53,8 +53,8 @@ def verdict(record: RanksRecord) -> str:
         calls = f" and {plural(len(issued), 'collective')}" if issued else ""
         nothing = "graphs or shapes" if calls else "graphs, shapes or collectives"
         return (
-            f"no graph was compiled on any of {len(record.ranks)} ranks, so that there are no {nothing} to compare; "
-            f"each met the same: {breaks}{calls}{unknown}"
+            f"no graph was compiled on any of {len(record.ranks)} ranks, so there are no {nothing} to compare; each "
+            f"met the same: {breaks}{calls}{unknown}"
         )
     if not record.differences:
         rest = "" if is_whole(record) else "; not all of the program was compiled"
@@ -65,9 +65,7 @@ def verdict(record: RanksRecord) -> str:
     levels = dict.fromkeys(one.level for one in record.differences)
     sentence = f"the ranks differ in {', '.join(levels)}: {plural(len(record.differences), 'difference')}"
     if COLLECTIVES in levels:
-        sentence += (
-            "; a collective or message for which not all of its ranks come makes the others wait for ever"
-        )
+        sentence += "; a collective or message that not all of its ranks reach makes the others wait forever"
     elif not record.not_compared and any(program.issued for program in record.programs):
         sentence += "; their collectives match"
     return sentence + unknown

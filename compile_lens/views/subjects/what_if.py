@@ -80,7 +80,7 @@ def rows(record: WhatIfRecord) -> list[Trial]:
 def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
     """Return switches that change no figure and pairs without gain: titles with names."""
     titles = {
-        True: "switches that change the code, and no figure",
+        True: "switches that change the code, but no figure",
         False: "switches that change nothing here",
         None: "switches of which it is not known what they change",
     }
@@ -103,7 +103,7 @@ def figures(trial: Trial) -> str:
     parts = [
         f"{name} {_number(pairs[name][0])} → {_number(pairs[name][1])}" for name in FIGURES if name in pairs
     ]
-    return ", ".join(parts) or "no figure is another"
+    return ", ".join(parts) or "no figure changes"
 
 
 def _number(value: float | None) -> str:

@@ -67,7 +67,7 @@ VERBS = {
 COST_COLUMNS = {
     "order": "The number of the first launch in the order of the code, which sorting does not change.",
     "lines": "The Python lines, or calls, of which the kernel computes operators, in their colours.",
-    "kernel": "The name in the generated code, without what all names begin with.",
+    "kernel": "The name in the generated code, without the prefix that all names share.",
     "times": "How often one call launches it; equal library calls are one row.",
     "limit": "What bounds the kernel at the roofline of the device: the bytes that it moves, or its arithmetic.",
     "kind": "How the kernel's loops are made; a library call has none.",
@@ -118,9 +118,9 @@ def no_source(capture: Record) -> str:
         return ""
     file = flat(capture.compilations[0].file)
     if file.startswith("<"):
-        why = f"the code is from {file}, which is no file"
+        why = f"the code is from {file}, which is not a file"
     elif capture.lacks(claims.SOURCES):
-        why = f"the file {file} has another text than the one that was compiled"
+        why = f"the file {file} has a text that is not the one that was compiled"
     else:
         why = f"the file {file} was not read" if file else "where the code stands is not known"
     colours = "" if any(each.all for each in units(capture).values()) else "; no line gives a colour"

@@ -50,7 +50,7 @@ def short(capture: Record) -> str:
     if capture.target is not None and not codes:
         return "nothing generated"
     if any(code.model for code in codes):
-        return f"device not here, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in stamps)}"
+        return f"device absent, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in stamps)}"
     return "code only, not run" if [*stamps] == ["generated only"] else of_capture(capture)
 
 
@@ -88,19 +88,19 @@ def question(one: DeviceQuery) -> str:
     if one.kind == "zeros":
         return (
             f"{place(one.frame)} ran {one.query}, which cannot run here ({one.answer}): it gave zeros of the right "
-            f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
+            f"shape, or left its outputs unchanged, and a branch on such a value may go another way{times}{line}"
         )
     if one.kind == "not run":
         return (
-            f"{place(one.frame)} launched {one.query}, a Triton kernel that cannot run here ({one.answer}): what it "
-            f"writes is as it was before, and a branch on such a value may go another way{times}{line}"
+            f"{place(one.frame)} launched {one.query}, a Triton kernel that cannot run here ({one.answer}): its "
+            f"outputs are unchanged, and a branch on such a value may go another way{times}{line}"
         )
     if one.kind in ("entered", "called"):
         return f"{place(one.frame)} {one.kind} {one.query}, {one.answer}{times}{line}"
     if one.kind == "not transferred":
         return f"{place(one.frame)} reaches {one.query}, {one.answer}{times}{line}"
     if one.kind == "chosen":
-        return f"{place(one.frame)} called {one.query}, for which here stands {one.answer}{times}{line}"
+        return f"{place(one.frame)} called {one.query}, which here becomes {one.answer}{times}{line}"
     return f"{place(one.frame)} queried {one.query} and got {one.answer}{times}{line}"
 
 

@@ -122,7 +122,7 @@ def test_a_training_loop_that_is_skipped() -> None:
     assert skip.cause.frames[-1].text == "loss.backward()"
     first = inspect.getsourcelines(fn)[1]
     assert skip.lines == ((first + 1, line_of(fn, "return w.grad")),)
-    assert any("skipped is in none of them" in note for note in found.notes)
+    assert any("skipped code is in none of them" in note for note in found.notes)
     assert captured("whole").notes == ()
 
 

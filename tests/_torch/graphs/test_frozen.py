@@ -66,7 +66,7 @@ def test_what_was_worked_out_while_compiling_is_said_as_such() -> None:
     assert not any("2.625" in k.source for k in found.kernels)
     assert found.chain.kernels(__file__, line("2.625")) == ()
     ends = {found.chain.why_not(a) for a in found.chain.descendants(("0/0", "dynamo", "folded"))} - {""}
-    assert ends == {"a constant: what it holds was worked out while the graph was compiled"}
+    assert ends == {"a constant: its value was computed while the graph was compiled"}
 
 
 def test_equal_nodes_that_freezing_merged_are_all_origins_of_the_one_that_stays() -> None:

@@ -246,7 +246,7 @@ def test_pages_show_no_line_that_was_not_compiled(module: Any) -> None:
     assert [(f.line, f.text) for one in capture.breaks for f in one.frames] == [(11, "")]
     shown = capture.text("full"), capture.to_json(), program_text(module.f)
     assert not [words for words in FALSE for one in shown if words in one]
-    reason = "some lines of program_that_changes.py are not shown: it has another text there than the one"
+    reason = "some lines of program_that_changes.py are not shown: its text there is not the one"
     assert all(reason in one.replace("\n    ", " ") for one in shown)
     assert capture.lacks("the text of functions").startswith(reason)
 
@@ -259,6 +259,6 @@ def test_another_text_under_the_same_name_is_not_shown(module: Any) -> None:
     assert not [s for s in both.sources if s.name == "other"]
     alone = compile_lens.capture(space["other"], torch.ones(3))
     assert not alone.sources
-    assert "has another text than the one that was compiled" in " ".join(alone.text("full").split())
+    assert "has a text that is not the one that was compiled" in " ".join(alone.text("full").split())
     own = compile_lens.capture(module.same, torch.ones(3))
     assert [s.text for s in own.sources] == ["def same(x):\n    return x.cos()\n"] and not own.not_observed

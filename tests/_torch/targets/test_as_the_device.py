@@ -463,13 +463,13 @@ def test_a_branch_after_a_break_and_what_is_said(tmp_path: Path) -> None:
     found = here(branch_after_a_break, rand(4, 4))
     assert [n.target for c in found.compilations for n in c.graphs["dynamo"].calls] == ["sin", "exp"]
     assert found.target is not None and found.target.tracing == "as on the device"
-    assert "Python that Dynamo does not trace ran with tensors of the CPU" in found.target.may_differ
+    assert "Python that Dynamo does not trace ran with CPU tensors" in found.target.may_differ
     whole = here(is_cuda, rand(4, 4))
     assert whole.target is not None and whole.target.may_differ == ()
     for ending in ("html", "md", "txt"):
         view = re.sub(r"\s+", " ", found.save(tmp_path / f"a.{ending}").read_text())
         assert "traced as on the device" in view, ending
-        assert "Python that Dynamo does not trace ran with tensors of the CPU" in view, ending
+        assert "Python that Dynamo does not trace ran with CPU tensors" in view, ending
 
 
 @torch.library.custom_op("compile_lens_tests::only_there", mutates_args=())
@@ -529,9 +529,9 @@ def test_a_region_around_the_capture() -> None:
     with pytest.warns(UserWarning, match="Disabling"), torch.autocast("cuda", torch.bfloat16):
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")
     (one,) = found.target.queries if found.target is not None else ()
-    assert one.query == "torch.autocast('cuda', torch.bfloat16)" and "Enter it within" in one.answer
+    assert one.query == "torch.autocast('cuda', torch.bfloat16)" and "Enter it inside" in one.answer
     assert "with pytest.warns(" in one.frame.text and one.frame.function == "test_a_region_around_the_capture"
-    assert "Enter it within the function" in re.sub(r"\s+", " ", full(found))
+    assert "Enter it inside the function" in re.sub(r"\s+", " ", full(found))
     entered = torch.autocast("cuda", torch.bfloat16, enabled=False)
     with entered:
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")  # of which the line is not seen

@@ -192,7 +192,7 @@ def rotated(x: torch.Tensor) -> torch.Tensor:
 
 def test_a_kernel_for_the_cpu_that_nobody_asked_for_is_said() -> None:
     """Torch for a Mac lifts a literal on the CPU. A kernel for a tensor that the program makes there needs no word."""
-    words = "C++ for the CPU beside the device, though the captured graph has no tensor there"
+    words = "C++ for the CPU next to the device's code, though the captured graph has no tensor there"
     found = as_there(rotated, torch.rand(64), target="mps", backward=False)
     (kernel,) = [k.name for k in found.kernels if k.language == "cpp"]
     assert any(f"{kernel} is {words}" in said for said in found.compilations[0].code["inference"].may_differ)

@@ -170,7 +170,7 @@ def pinned(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.skipif(torch.version.cuda is not None, reason="what torch says without CUDA")
 @pytest.mark.parametrize("fn", [stream, event, recorded, generated, pinned], ids=lambda f: f.__name__)
 def test_what_only_the_driver_makes_is_refused_with_the_line(fn: Callable[..., Any]) -> None:
-    with pytest.raises(CaptureError, match="its driver makes this") as raised:
+    with pytest.raises(CaptureError, match="the driver creates this") as raised:
         here(fn, rand(4, 4))
     assert raised.value.capture.failure is not None
     assert any("# here" in frame.text for frame in raised.value.capture.failure.frames)
@@ -390,7 +390,7 @@ def test_a_region_around_a_break_is_told_of_what_broke_alone() -> None:
     found = here(left_after_the_break, torch.rand(4, 4))
     (one,) = questions(found)
     assert one[::2] == ("torch.autocast('cuda', torch.float16)", "e")
-    assert not one[1].startswith("nothing was cast") and "what was traced was cast" in one[1]
+    assert not one[1].startswith("nothing was cast") and "traced code was cast" in one[1]
     cast = [
         n.outputs[0].dtype
         for c in found.compilations

@@ -134,12 +134,12 @@ def test_what_only_the_device_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delitem(fallbacks.RESULTS, name)
     found = here(sample, *sampled())
     (ending,) = found.breaks
-    assert "aten.cudnn_grid_sampler has no fake implementation. Where the device is, torch runs it" in (
+    assert "aten.cudnn_grid_sampler has no fake implementation. With the device, torch would run it" in (
         ending.reason
     )
     assert found.target is not None
     said = stamp.of_target(found.target)[-1]
-    assert "called aten.cudnn_grid_sampler, which torch runs on the device to see what it gives" in said
+    assert "called aten.cudnn_grid_sampler, which torch runs on the device to learn its outputs" in said
     assert f"{__file__.rpartition('/')[2]}:" in said
 
 
@@ -169,6 +169,6 @@ def test_what_cudnn_keeps_of_a_batch_norm_is_said_to_be_unknown() -> None:
     for _ in range(2):  # torch remembers what a fake operator gave
         found = here(normed, torch.rand(4, 6, 8, 8), torch.rand(6)).target
         assert found is not None and [(q.kind, q.query) for q in found.queries] == [("called", "batch_norm")]
-        assert "of which only it knows how many" in stamp.of_target(found)[-1]
+        assert "of a size that only cuDNN knows" in stamp.of_target(found)[-1]
     found = here(normed, torch.rand(4, 6), torch.rand(6)).target
     assert found is not None and found.queries == ()

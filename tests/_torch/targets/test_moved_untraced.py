@@ -98,7 +98,7 @@ def test_the_driver_is_refused_there_too() -> None:
         asks()
         return x.sin()
 
-    with pytest.raises(CaptureError, match="its driver makes this"):
+    with pytest.raises(CaptureError, match="the driver creates this"):
         perform(
             Call.read(asking, (torch.rand(8),), None, CaptureOptions(target="h100"), model=resolve("h100"))
         )

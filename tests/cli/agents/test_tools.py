@@ -106,7 +106,7 @@ def test_a_test_that_was_written_passes_and_is_not_overwritten(
 
 @pytest.mark.exhaustive
 def test_values_and_settings_are_answered_too(tools: Tools) -> None:
-    assert "Both are as good" in tools.divergence("odd.py:fine", ["torch.rand(64)"])
+    assert "Both are equally good" in tools.divergence("odd.py:fine", ["torch.rand(64)"])
     tried = tools.what_if("odd.py:fine", ["torch.rand(64)"], switches=["split_reductions"])
     assert "1 setting tried" in tried and "split_reductions" in tried
 
