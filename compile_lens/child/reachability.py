@@ -61,9 +61,9 @@ class Piece:
             return "", 0, ""
         name = self.where.rpartition(".")[2]
         for code in codes(self.by.__code__):
-            line = code.co_firstlineno
+            line, starts = code.co_firstlineno, dict(dis.findlinestarts(code))
             for step in dis.get_instructions(code):
-                line = getattr(getattr(step, "positions", None), "lineno", None) or line
+                line = starts.get(step.offset) or line
                 if step.argval == name:
                     return code.co_filename, line, code.co_name
         code = self.by.__code__

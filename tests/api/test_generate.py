@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +62,8 @@ def test_what_a_library_call_keeps_apart() -> None:
     said = why_not(around_a_sort, X)
     assert said.startswith("around_a_sort is 3 kernels, not one")
     assert "torch.ops.aten.sort.stable, library call" in said and "short_programs.py:" in said
-    assert "cpp_fused_gelu_0 and torch.ops.aten.sort.stable, that is `" in said
+    # Without columns (Python 3.10) an operator is a part of its line.
+    assert re.search("cpp_fused_gelu_0 and torch.ops.aten.sort.stable, that is (a part of )?`", said)
     assert "is a call of a library: Inductor did not generate its loop" in said
 
 

@@ -62,11 +62,8 @@ def test_the_oracle_tells_a_rest_that_python_runs_from_one_that_is_compiled(
 
 def states(program: Any, function: Any) -> dict[int, tuple[str, ...]]:
     first = function.__code__.co_firstlineno
-    return {
-        line.line - first: line.states
-        for line in program.lines[__file__]
-        if first < line.line < first + len(set(function.__code__.co_lines()))
-    }
+    last = max(line for _, _, line in function.__code__.co_lines() if line)
+    return {line.line - first: line.states for line in program.lines[__file__] if first < line.line <= last}
 
 
 def test_a_rest_that_was_left_before_the_watch_is_eager() -> None:

@@ -74,7 +74,7 @@ DEFINED = (ast.FunctionDef, ast.ClassDef)
 
 def _functions(number: str, *cells: str) -> dict[str, Any]:
     """The functions and classes that some cells of a lesson define; nothing else of these cells is run."""
-    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "__name__": number}
+    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "__name__": __name__}
     sources = lessons.prose(lessons.named(number))
     for cell in cells:
         body = [one for one in ast.parse(sources[cell]).body if isinstance(one, DEFINED)]
