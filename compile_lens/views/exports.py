@@ -107,13 +107,13 @@ def _fitting(stem: str, rest: str) -> str:
 PAGES = 12
 """Maximum live pages of differences written next to a page; each has both captures."""
 
-MOST = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """Maximum characters of HTML for the differences on one page; further entries tell how to get theirs."""
 
 
 def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
-    inserts, left = {}, MOST
+    inserts, left = {}, MAX_CHARACTERS
     for trial in rows(record):
         shown = body(diff.document(_difference(record, trial)))
         if len(shown) > left:

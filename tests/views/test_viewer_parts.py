@@ -663,7 +663,7 @@ def test_the_same_capture_gives_the_same_bytes(name: str) -> None:
 def test_bodies_of_a_large_part_are_texts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page reads thousands of boxes when it draws them; what they say is the same."""
     capture = samples.layers(3, 10)
-    monkeypatch.setattr(parts_module, "SMALL", 0)
+    monkeypatch.setattr(parts_module, "MAX_PACKED_CHARACTERS", 0)
     plain = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
     monkeypatch.setattr(parts_module, "LARGE", 0)
     late = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}

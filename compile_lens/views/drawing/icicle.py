@@ -13,11 +13,11 @@ from ..words.palette import COLOURS, DARK, LIGHT
 from ..words.quantities import duration
 from .sheet import fills
 
-MOST = 1_500
+MAX_PARTS = 1_500
 """Maximum parts drawn: the longest ones."""
 
 _WIDTH, _ROW, _TOP, _GAP = 1180, 17, 30, 22
-_LEAST = 0.4
+_MIN_WIDTH = 0.4
 _LETTER = 6.0
 KINDS = {DYNAMO: "pointwise", AOT: "reduction", INDUCTOR: "symbol", BUILDING: "matmul", BACKEND: "other"}
 """The node kinds whose colours parts of the compiler have."""
@@ -29,8 +29,8 @@ def icicle(program: ProgramRecord) -> str:
     if not parts:
         return ""
     places = _Axis(event for event, _ in parts)
-    wide = [one for one in parts if places.width(one[0]) >= _LEAST]
-    drawn = sorted(wide, key=lambda one: -one[0].duration)[:MOST]
+    wide = [one for one in parts if places.width(one[0]) >= _MIN_WIDTH]
+    drawn = sorted(wide, key=lambda one: -one[0].duration)[:MAX_PARTS]
     top, bands = _TOP, []
     for thread in sorted({event.thread for event, _ in drawn}):
         own = [one for one in drawn if one[0].thread == thread]

@@ -213,7 +213,7 @@ def _colours(theme: Theme, dark: bool) -> str:
     return rules + fills({f".{look}": COLOURS[kind] for look, kind in _LOOKS.items()}, dark)
 
 
-MOST = 40
+MAX_BUFFERS = 40
 """Maximum number of buffers drawn, the largest ones."""
 
 _WIDTH, _LEFT, _BUFFER_ROW, _HELD = 640, 150, 15, 46
@@ -228,7 +228,7 @@ def timeline(memory: Memory, last: int) -> str:
         return ""
     lines = [line for b in sized for line in (b.alloc_line, b.free_line) if line]
     first, end = min(lines, default=1) - 1, max([*lines, _end(last, lines)])
-    largest = sorted(sized, key=lambda b: -(b.nbytes or 0))[:MOST]
+    largest = sorted(sized, key=lambda b: -(b.nbytes or 0))[:MAX_BUFFERS]
     shown = [b for b in sized if b in largest]
     scale = (_WIDTH - _LEFT - 8) / max(end - first, 1)
 

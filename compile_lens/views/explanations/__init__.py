@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..words.characters import flat
 
-FEW = 8
+MAX_LINES = 8
 """Maximum lines of one part; the rest is only counted."""
 
 
@@ -29,7 +29,7 @@ class Explanation:
         return "\n".join((*lines, *map(flat, rest)))
 
 
-def few(lines: Iterable[str], what: str, where: str = "", most: int = FEW) -> tuple[str, ...]:
+def few(lines: Iterable[str], what: str, where: str = "", most: int = MAX_LINES) -> tuple[str, ...]:
     """Return the first lines, then the number of further ``what`` and where they are."""
     every = tuple(dict.fromkeys(lines))
     left = len(every) - most

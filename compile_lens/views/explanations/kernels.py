@@ -25,7 +25,7 @@ from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
 from ..words import labels, outcome, quantities
 from ..words.quantities import launched
-from . import FEW, Explanation, few
+from . import MAX_LINES, Explanation, few
 
 TWO_PHASES = (
     "Forward and backward are two graphs, each compiled by itself, since an input needs a gradient: nothing fuses "
@@ -239,7 +239,7 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
         shown.add(frozenset((first, second)))
         yield _pair_sentence(place, first, second, pair.why), pair.why
     order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
-    for one, two in pairwise(order) if len(order) <= FEW else ():
+    for one, two in pairwise(order) if len(order) <= MAX_LINES else ():
         if one.name != two.name and {one.name, two.name} not in shown:
             try:
                 reason = why(capture, one, two, f"{place.compilation.id} {place.phase}")

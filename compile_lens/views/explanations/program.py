@@ -13,7 +13,7 @@ from compile_lens.record.memory import Memory
 
 from ..findings.places import in_memory, places, title
 from ..words import labels, outcome
-from . import FEW, Explanation, few
+from . import MAX_LINES, Explanation, few
 from .kernels import ended, hints, lines, recompiled
 
 
@@ -133,7 +133,7 @@ def _then(memory: Memory) -> list[str]:
     if sum(b.nbytes or 0 for b in there) != memory.peak:
         return []
     names = [b.name for b in sorted(there, key=lambda b: -(b.nbytes or 0))]
-    return names if len(names) <= FEW else [*names[:FEW], f"… and {len(names) - FEW} more"]
+    return names if len(names) <= MAX_LINES else [*names[:MAX_LINES], f"… and {len(names) - MAX_LINES} more"]
 
 
 def saved_tensors(capture: Record) -> Explanation:

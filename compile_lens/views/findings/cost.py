@@ -38,7 +38,7 @@ INTRO = (
 WHERE = 'capture.cost("line"), ("kernel"), ("module")'
 
 ROWS = 1_000
-FIRST = 3
+BRIEF_LINES = 3
 """Maximum lines named in a short text."""
 
 LISTED = 12
@@ -62,7 +62,7 @@ def cost(capture: Record) -> Finding | None:
         sections.append(_table(modules))
     if lines.missing:
         sections.append(Prose("what is not known", lines.missing[:20]))
-    brief = tuple(_in_line(lines, row) for row in lines.rows[:FIRST])
+    brief = tuple(_in_line(lines, row) for row in lines.rows[:BRIEF_LINES])
     first = lines.rows[0]
     fact = f"{share(first)} in {row_name(lines, first)}" if first.share is not None else "not known"
     return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections))

@@ -29,7 +29,7 @@ WHERE = "capture.compilations[i].memory"
 MISSING = "not in the record"
 
 BUFFERS = 1_000
-FIRST = 3
+BRIEF_LINES = 3
 """Maximum lines named in a short text."""
 
 
@@ -57,7 +57,7 @@ def memory(capture: Record) -> Finding | None:
     named = any(row.kind in (PARAMETER, BUFFER) for row in by_line.rows)
     if named or sum(row.line is not None for row in by_line.rows) > 1:  # otherwise there is only one line
         sections[:0] = [_use(by_line), _use(memory_use(capture, "name"))]
-        brief += [_in_line(row) for row in by_line.rows[:FIRST] if row.peak]
+        brief += [_in_line(row) for row in by_line.rows[:BRIEF_LINES] if row.peak]
     brief += phases
     if capture.budget_curve is not None:
         lowest = headline(capture.budget_curve)

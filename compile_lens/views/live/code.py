@@ -20,7 +20,7 @@ from .costs import Costs
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts
 
-MANY = 200
+MAX_NAMES = 200
 """Maximum operators of one kernel that are named; the rest is only counted."""
 
 
@@ -59,7 +59,7 @@ class Codes:
             "stamp": line(stamp.of_code(code)),
             "device": line(code.device),
             "remarks": _remarks(
-                [machine.Remark(stamp.may_differ(code), tuple(stamp.differences(code, MANY)))]
+                [machine.Remark(stamp.may_differ(code), tuple(stamp.differences(code, MAX_NAMES)))]
             )
             if code.may_differ
             else [],
@@ -102,9 +102,10 @@ class Codes:
             "sourceless": sentences.sourceless(kernel),
             "operators": _names(origin.operators),
             "whose": [
-                [line(name), phrase([line(word) for word in words])] for name, words in origin.whose[:MANY]
+                [line(name), phrase([line(word) for word in words])]
+                for name, words in origin.whose[:MAX_NAMES]
             ],
-            "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MANY]],
+            "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MAX_NAMES]],
             "lines": [line(labels.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
             "facts": [line(fact) for fact in machine.facts(kernel)],
@@ -125,7 +126,7 @@ class Codes:
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
         remarks = [machine.Remark(words) for words in (whose, line(labels.needed(origin))) if words]
         for title, shared in labels.shared(origin):
-            lines = tuple(f"{name} (also in {first_names(where)})" for name, where in shared[:MANY])
+            lines = tuple(f"{name} (also in {first_names(where)})" for name, where in shared[:MAX_NAMES])
             if len(shared) > 1:
                 remarks.append(
                     machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines)
@@ -155,14 +156,14 @@ def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:
 
 
 def _names(names: Sequence[str]) -> list[str]:
-    shown = [line(name) for name in names[:MANY]]
-    return [*shown, f"and {len(names) - MANY} more"] if len(names) > MANY else shown
+    shown = [line(name) for name in names[:MAX_NAMES]]
+    return [*shown, f"and {len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else shown
 
 
 ROOM = 6_000_000
 """Maximum characters of all forms of a page; unopened ones only add to its size."""
 
-LONGEST = 1_000_000
+MAX_FORM_CHARACTERS = 1_000_000
 """Maximum characters of one form; a longer one is omitted, since cutting it would lose its end."""
 
 _FORMS = ("sass", "assembly", "amdgcn", "ptx", "ttgir", "ttir", "llir")
@@ -178,7 +179,7 @@ class Forms:
         room = ROOM
         every = [form for k in capture.kernels if k.machine is not None for form in k.machine.forms]
         for form in sorted(every, key=_form_rank):
-            if len(form.text) <= min(room, LONGEST):
+            if len(form.text) <= min(room, MAX_FORM_CHARACTERS):
                 room -= len(form.text)
                 self._shown.add(id(form))
 

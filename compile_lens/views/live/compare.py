@@ -32,7 +32,7 @@ Shown = ComparisonRecord | DifferenceRecord
 
 SIDES = ("before", "after")
 
-MANY = 60
+MAX_ENTRIES = 60
 """Maximum differences and modules on the page; the static layer counts the rest."""
 
 
@@ -86,7 +86,7 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
     items = [None if capture is None else Items(capture) for capture in captures]
     modules = []
     lines_of = OwnLines(captures)
-    for phase, cid, _ in targets.modules(comparison)[:MANY]:
+    for phase, cid, _ in targets.modules(comparison)[:MAX_ENTRIES]:
         own = [
             []
             if known is None
@@ -111,10 +111,10 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
             {
                 "title": "Why they differ",
                 "open": True,
-                "changes": [_reason(one) for one in comparison.differences[:MANY]],
+                "changes": [_reason(one) for one in comparison.differences[:MAX_ENTRIES]],
             }
         ],
-        "mayDiffer": [line(words) for words in targets.may_differ(comparison)[:MANY]],
+        "mayDiffer": [line(words) for words in targets.may_differ(comparison)[:MAX_ENTRIES]],
     }
 
 
@@ -166,7 +166,7 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
         "summary": [line(words) for words in (diffs.summary(diff) if diff else ())],
         "facts": [],
         "columns": [column_of(column) for column in columns],
-        "modules": [_pair(module, items, (a, b), bool(diff)) for module in pairs.modules[:MANY]],
+        "modules": [_pair(module, items, (a, b), bool(diff)) for module in pairs.modules[:MAX_ENTRIES]],
         "alike": "the same on both sides",
         "same": numbered(pairs.nodes),
         "lowered": numbered(pairs.lowered),
@@ -176,11 +176,11 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
             {
                 "title": line(f"{level}: {LEVELS[level]}"),
                 "open": level not in diffs.FOLDED,
-                "changes": [_change(change, items) for change in changes[:MANY]],
+                "changes": [_change(change, items) for change in changes[:MAX_ENTRIES]],
             }
             for level, changes in diffs.levels(diff)
         ],
-        "mayDiffer": [line(reason) for reason in diff.unknown[:MANY]],
+        "mayDiffer": [line(reason) for reason in diff.unknown[:MAX_ENTRIES]],
     }
 
 

@@ -32,7 +32,7 @@ from .texts import Texts
 
 VERSION = 1
 
-MANY = 40
+MAX_ENTRIES = 40
 """Maximum inputs, reasons and notes shown; the rest is only counted."""
 
 SOURCES = 200
@@ -181,14 +181,14 @@ def _eager(capture: Record) -> list[dict[str, object]]:
     """Return the first places where the program continued eagerly."""
     return [
         {"head": line(one.head), "became": block(one.why), **_reason(one.ending)}
-        for one in outcome.eager(capture)[:MANY]
+        for one in outcome.eager(capture)[:MAX_ENTRIES]
     ]
 
 
 def _breaks(capture: Record) -> list[dict[str, object]]:
     """Return the first places of graph breaks, each with the number of breaks."""
     breaks = []
-    for ending, count in outcome.broken(capture)[:MANY]:
+    for ending, count in outcome.broken(capture)[:MAX_ENTRIES]:
         reason = outcome.reason(ending)
         where = ending.frames[-1] if ending.frames else Frame("", 0, "")
         where_it_broke = {
@@ -257,12 +257,14 @@ def _notes(capture: Record, items: Items) -> list[str]:
         notes.append(f"and the source of {more} more: capture.sources")
     unplaced = labels.unplaced(capture)
     if unplaced:
-        times = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
+        times = ", ".join(
+            f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MAX_ENTRIES]
+        )
         notes.append(f"Time elsewhere: {times}")
     return notes + _some(sentences.all_notes(capture.notes, capture.unknown_fields), "note", "capture.notes")
 
 
 def _some(values: Sequence[str], what: str, where: str) -> list[str]:
     """Return the first strings, and a note on the number of others."""
-    left = quantities.more(len(values) - MANY, what, where)
-    return [*map(block, values[:MANY]), *([left] if left else [])]
+    left = quantities.more(len(values) - MAX_ENTRIES, what, where)
+    return [*map(block, values[:MAX_ENTRIES]), *([left] if left else [])]

@@ -37,7 +37,7 @@ from .texts import Text, made
 COLOURED = 90_000
 """Maximum coloured characters of one finding's code."""
 
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """Maximum characters of one text."""
 
 ITEMS = 60
@@ -152,8 +152,8 @@ class _Maker:
 
     def _text(self, source: str, language: str) -> Text:
         text = clean(source)
-        if len(text) > LONGEST:
-            text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} characters left out)"
+        if len(text) > MAX_CHARACTERS:
+            text = f"{text[:MAX_CHARACTERS]}\n… ({len(text) - MAX_CHARACTERS:,} characters left out)"
         inks = runs(text, language, self._inks)
         self._inks -= sum(length for length, _ in inks)
         return made(text, inks)

@@ -17,12 +17,12 @@ from ..findings.budget_curve import gain
 from ..findings.cost import amount, both_phases, percent, share
 from ..findings.memory import owner
 from ..words import outcome
-from ..words.answers import WORTH, answers
+from ..words.answers import MIN_SAVED_SHARE, answers
 from ..words.characters import line
 from ..words.quantities import memory_in_short, observed, plural
 from .items import Items
 
-SMALL = 20
+MAX_SMALL_CALL_OPERATORS = 20
 """A call with at most this many eager operators has no such answers: its page starts with the flow."""
 
 
@@ -32,7 +32,7 @@ def opening(capture: Record, items: Items) -> list[dict[str, object]]:
     if capture.failure is not None or not capture.kernels or operators is None:
         return []
     least = operators if isinstance(operators, Figure) else operators.least
-    if least <= SMALL:
+    if least <= MAX_SMALL_CALL_OPERATORS:
         return []
     return [*_cost(capture, items), *_try_first(capture, items), *_memory(capture), *_eager(capture)]
 
@@ -82,7 +82,7 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     if not answer.saved:
         yield _answer(
             "Try first",
-            f"nothing: no known remedy saves {percent(WORTH)} of the bytes",
+            f"nothing: no known remedy saves {percent(MIN_SAVED_SHARE)} of the bytes",
             None,
             "fusion",
         )
@@ -107,7 +107,7 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
     where = f" in the {use.place.rpartition(' ')[2]}" if both_phases(capture) else ""
     words = f"peak ~{memory_in_short(use.peak)}{where}: ~{own} by {owner(most)}"
     curve = capture.budget_curve
-    if curve is not None and curve.best is not None and (less := gain(curve)) >= WORTH:
+    if curve is not None and curve.best is not None and (less := gain(curve)) >= MIN_SAVED_SHARE:
         words += f"; budget {curve.best.budget:g}: −{100 * less:.0f} %"
     yield _answer("Memory", words, None, "memory")
 

@@ -145,7 +145,7 @@ _CLOSING = "})();"
 """End of the script, as written by ``build.mjs``."""
 
 
-SMALL = 30_000
+MAX_PACKED_CHARACTERS = 30_000
 """Maximum characters of JSON of a part that is packed together with others."""
 
 LARGE = 500_000
@@ -196,7 +196,7 @@ def encoded(capture: Record, language: str = ENGLISH) -> dict[str, str]:
     with no_collection():
         for name, part in parts(capture, language).items():
             text = _json(part)
-            if len(text) <= SMALL and not name.startswith(LATE):
+            if len(text) <= MAX_PACKED_CHARACTERS and not name.startswith(LATE):
                 small.append(f"{_json(name)}:{text}")
             elif len(text) < LARGE and not name.startswith(LATE):
                 large[name] = packed(text)

@@ -44,7 +44,7 @@ TEXT_LIMIT = 20_000
 TOTAL_LIMIT = 2_000_000
 """Maximum characters of code and text on a page."""
 
-MANY = 100
+MAX_ENTRIES = 100
 """Maximum entries, sources and notes; the rest is only counted."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
@@ -60,9 +60,9 @@ def page(document: Document) -> str:
     facts += [escape(f"{label}: {text}" if label else text) for label, text in document.details]
     facts += [escape(document.created)] if document.inputs is not None and document.created else []
     facts += [saved(change) for change in document.changes]
-    facts += [f"input {code(text)}" for text in (document.inputs or ())[:MANY]]
+    facts += [f"input {code(text)}" for text in (document.inputs or ())[:MAX_ENTRIES]]
     out.add("\n".join(f"- {fact}" for fact in facts))
-    out.more(len(document.inputs or ()) - MANY, "input")
+    out.more(len(document.inputs or ()) - MAX_ENTRIES, "input")
     if document.failure is not None:
         if place := failed_at(document.failure):
             out.listing("\n".join(place), "text", TEXT_LIMIT)
@@ -76,8 +76,8 @@ def page(document: Document) -> str:
             _finding(out, finding)
     if document.notes:
         out.add(f"## {escape(document.notes_title or 'Notes')}")
-        out.add("\n".join(f"- {escape(note)}" for note in document.notes[:MANY]))
-        out.more(len(document.notes) - MANY, "note")
+        out.add("\n".join(f"- {escape(note)}" for note in document.notes[:MAX_ENTRIES]))
+        out.more(len(document.notes) - MAX_ENTRIES, "note")
     return out.text()
 
 
@@ -155,7 +155,7 @@ class Out:
 def show(out: Out, section: Section) -> None:
     """Add a section."""
     if isinstance(section, Table):
-        limit = MANY if section.room == PAGE else _ROWS
+        limit = MAX_ENTRIES if section.room == PAGE else _ROWS
         if section.title:
             out.add(f"**{escape(section.title)}**")
         out.add("\n".join(f"- {escape(words)}" for words in section.words))
@@ -167,7 +167,7 @@ def show(out: Out, section: Section) -> None:
             out.add(f"… and {quantities.plural(left, 'row')} more.")
         if section.notes:
             out.add(escape(section.notes[0]) + ".")
-            out.add("\n".join(f"- {escape(note)}" for note in section.notes[1:][:MANY]))
+            out.add("\n".join(f"- {escape(note)}" for note in section.notes[1:][:MAX_ENTRIES]))
     elif isinstance(section, Prose):
         title = f"**{escape(section.title)}**{':' if section.inline else ''} " if section.title else ""
         out.add(title + "\\\n".join(escape(words) for words in section.paragraphs))
@@ -190,11 +190,11 @@ def show(out: Out, section: Section) -> None:
         for column in section.columns if len(head) == 1 else ():
             _column(out, column)
     elif isinstance(section, Entries):
-        for entry in section.entries[:MANY]:
+        for entry in section.entries[:MAX_ENTRIES]:
             (_item if section.listed else _entry)(out, entry)
-        out.more(len(section.entries) - MANY, section.style)
+        out.more(len(section.entries) - MAX_ENTRIES, section.style)
     elif isinstance(section, Listings) and not section.legend:  # legends need colours
-        for listing in section.listings[:MANY]:
+        for listing in section.listings[:MAX_ENTRIES]:
             source = listing.source
             out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
             out.listing(source.text, "python", TEXT_LIMIT)
@@ -283,7 +283,7 @@ def _compiled(out: Out, section: Compiled) -> None:
     capture, compilation = section.capture, section.compilation
     where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
     out.add(f"From {code(where)}.")
-    for reason in compilation.recompile_reasons[:MANY]:
+    for reason in compilation.recompile_reasons[:MAX_ENTRIES]:
         out.add(f"A recompile: {escape(reason)}")
     if compilation.ending is not None and compilation.ending.kind == BREAK:
         out.add(f"Ended in a graph break: {escape(outcome.reason(compilation.ending).what)}")
@@ -294,7 +294,7 @@ def _compiled(out: Out, section: Compiled) -> None:
         if module.model:
             out.add(f"{escape(stamp.of_code(module))}.")
         if module.may_differ:
-            lines = [f"- {escape(words)}" for words in stamp.differences(module, MANY)]
+            lines = [f"- {escape(words)}" for words in stamp.differences(module, MAX_ENTRIES)]
             out.add("\n".join(("May differ on the real device:\n", *lines)))
         if not module.kernels:
             out.add("This module launches no kernel.")
@@ -304,8 +304,8 @@ def _compiled(out: Out, section: Compiled) -> None:
         out.add(f"The module around them ({around}) is in the .html report.")
     if compilation.guards:
         out.add(f"### {quantities.plural(len(compilation.guards), 'guard')}")
-        out.add("\n".join(f"- {code(g.text)}" for g in compilation.guards[:MANY]))
-        out.more(len(compilation.guards) - MANY, "guard")
+        out.add("\n".join(f"- {code(g.text)}" for g in compilation.guards[:MAX_ENTRIES]))
+        out.more(len(compilation.guards) - MAX_ENTRIES, "guard")
 
 
 def _stages(out: Out, compilation: Compilation) -> None:

@@ -34,13 +34,13 @@ DEFAULT_WIDTH = 100
 
 LEAST_WIDTH = 40
 
-LONG = 12
+MAX_MESSAGE_LINES = 12
 """Maximum lines of a message; the rest is only counted."""
 
 MESSAGE = 60
 """Maximum lines of a failure's message, whose end may say what to do."""
 
-MANY = 12
+MAX_NOTES = 12
 """Maximum inputs and notes; the rest is only counted."""
 
 BRIEF = 3
@@ -75,18 +75,18 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
         page.section(document.notes_title or "also")
     for fact in document.also:
         page.text_block(fact, "  ", "    ", limit=4)
-    for note in document.notes[:MANY]:
+    for note in document.notes[:MAX_NOTES]:
         page.text_block(note, "  note: ", "    ", limit=4)
-    page.more(len(document.notes) - MANY, "note", document.notes_where)
+    page.more(len(document.notes) - MAX_NOTES, "note", document.notes_where)
     return page.text()
 
 
 def _inputs(page: TextPage, inputs: Sequence[str]) -> None:
     if not inputs:
         page.line("  no inputs")
-    for text in inputs[:MANY]:
+    for text in inputs[:MAX_NOTES]:
         page.text_block(text, "  ", "      ", limit=2)
-    page.more(len(inputs) - MANY, "input", "capture.inputs")
+    page.more(len(inputs) - MAX_NOTES, "input", "capture.inputs")
 
 
 def _outcome(page: TextPage, document: Document) -> None:
@@ -138,13 +138,13 @@ def _item(page: TextPage, entry: Entry) -> None:
     """Write one line of a list, and its facts."""
     page.text_block(f"{entry.head} {entry.detail}" if entry.detail else entry.head, "  ", "    ", limit=5)
     code = entry.code.text.splitlines() if entry.code is not None else []
-    for label, text in entry.lines[:LONG]:
+    for label, text in entry.lines[:MAX_MESSAGE_LINES]:
         page.text_block(f"{label}: {text}" if label else text, "      · ", "        ", limit=5)
-    for line in code[:LONG]:
+    for line in code[:MAX_MESSAGE_LINES]:
         page.line(f"      {line}")
     if "\n" in entry.whole:
         page.line("      · in whole on the page and in .json")
-    page.more(max(len(entry.lines), len(code)) - LONG, "line", "", "      ")
+    page.more(max(len(entry.lines), len(code)) - MAX_MESSAGE_LINES, "line", "", "      ")
 
 
 def _titled(page: TextPage, section: Table | Prose) -> None:
@@ -158,9 +158,9 @@ def _titled(page: TextPage, section: Table | Prose) -> None:
         for words in section.words:
             page.text_block(words, "    ", limit=6)
     elif len(section.paragraphs) > 1 and section.title:
-        for words in section.paragraphs[:MANY]:
+        for words in section.paragraphs[:MAX_NOTES]:
             page.text_block(words, "    · ", "      ", limit=6)
-        page.more(len(section.paragraphs) - MANY, "thing", indent="    ")
+        page.more(len(section.paragraphs) - MAX_NOTES, "thing", indent="    ")
     else:
         for words in section.paragraphs:
             page.text_block(words, "    " if section.title else "  ", limit=6)
@@ -289,7 +289,9 @@ class TextPage:
         """Add one line, cut if it is too long."""
         self._lines.append(fit(self.say(text).rstrip(), self.width, self.say("…")))
 
-    def text_block(self, text: str, indent: str, more: str | None = None, limit: int = LONG) -> None:
+    def text_block(
+        self, text: str, indent: str, more: str | None = None, limit: int = MAX_MESSAGE_LINES
+    ) -> None:
         """Add wrapped text with its own newlines, at most ``limit`` lines."""
         shown = printable(clean(text).rstrip("\n"), self._encoding)
         lines = wrap(shown, self.width, self.say(indent), None if more is None else self.say(more))

@@ -161,7 +161,7 @@ def _ending(here: Teller, compilation: Compilation) -> None:
         here.say("avoided", hint=" ".join(reason_of.hint.splitlines()).removesuffix("."))
 
 
-SOME = 2
+MAX_NEAR_MISSES = 2
 """Maximum near matches of patterns that are described; pages have the rest."""
 
 
@@ -178,5 +178,5 @@ def passes(here: Teller, stage: str) -> None:
     patterns = tuple(dict.fromkeys(r.pattern for r in rewrites if r.pattern))
     if patterns:
         here.say("patterns", stage, n=Amount(len(patterns), "pattern"), names=Names(patterns))
-    for miss in [miss for p in changes for miss in p.near_misses][:SOME]:
+    for miss in [miss for p in changes for miss in p.near_misses][:MAX_NEAR_MISSES]:
         here.say("miss", stage, miss=miss)

@@ -23,7 +23,7 @@ from ..words.labels import Origins, phase_of
 from .frames import STAGES, passes
 from .model import BYTES, MEMORY, Amount, Names, Teller, Value, Word
 
-SOME = 3
+MAX_PAIRS = 3
 """Maximum pairs not fused and operators shared by kernels that are described; the rest is only counted."""
 
 
@@ -110,14 +110,14 @@ def _fusion(here: Teller, compilation: Compilation, phase: str, row: Row) -> Non
         return
     _joined(here, groups, row.groups)
     pairs = unfused_pairs(here.capture, compilation.id, phase)
-    for pair in pairs[:SOME]:
+    for pair in pairs[:MAX_PAIRS]:
         about = (pair.first, pair.second)
         clause = _in_language(_SENTENCES, pair.why.sentence)
         here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=clause)
-    if len(pairs) > SOME:
-        here.say("apart_more", groups.key, n=Amount(len(pairs) - SOME, "pair"))
-    for remedy in dict.fromkeys(pair.remedy for pair in pairs[:SOME] if pair.remedy):
-        alike = [pair for pair in pairs[:SOME] if pair.remedy == remedy]
+    if len(pairs) > MAX_PAIRS:
+        here.say("apart_more", groups.key, n=Amount(len(pairs) - MAX_PAIRS, "pair"))
+    for remedy in dict.fromkeys(pair.remedy for pair in pairs[:MAX_PAIRS] if pair.remedy):
+        alike = [pair for pair in pairs[:MAX_PAIRS] if pair.remedy == remedy]
         apart = tuple(dict.fromkeys(name for pair in alike for name in (pair.first, pair.second)))
         here.say("to_try", groups.key, apart, names=Names(apart), clause=_in_language(_REMEDIES, remedy))
 
@@ -175,7 +175,7 @@ def _kernels(here: Teller, code: Code, origins: Origins) -> None:
         for kernel in code.kernels:
             for name, others in getattr(origins.of(kernel), which):
                 shared.setdefault(name, (kernel.name, *others))
-        for name, kernels in list(shared.items())[:SOME]:
+        for name, kernels in list(shared.items())[:MAX_PAIRS]:
             here.say(key, code.key, kernels, name=name, kernels=Names(kernels))
 
 

@@ -125,10 +125,10 @@ class Teller:
             self.say(key, keys[0], names=Names(tuple(keys)), reason=reason)
 
 
-LONGEST = 400
+MAX_TEXT_CHARACTERS = 400
 """Maximum characters of a text of the program or the compiler; pages have the rest."""
 
-FEW = 6
+MAX_NAMES = 6
 """Maximum names in a list; the rest is only counted."""
 
 BYTES = "bytes"
@@ -219,8 +219,8 @@ class Language:
         if isinstance(value, Word):
             return self.word(value.key)
         if isinstance(value, Names):
-            some = self.separator.join(text(name) for name in value.names[:FEW])
-            left = len(value.names) - FEW
+            some = self.separator.join(text(name) for name in value.names[:MAX_NAMES])
+            left = len(value.names) - MAX_NAMES
             return self.more(some, left) if left > 0 else some
         if value.noun == MEMORY and not isinstance(value.value, AtLeast):
             mark = "~" if _basis(value) == MODELLED else ""
@@ -239,5 +239,5 @@ def _basis(amount: Amount) -> str:
 def text(words: str) -> str:
     """Return a text of the program for use in a sentence: on one line, cut if long, without a full stop."""
     line = flat(" ".join(part.strip() for part in words.strip().split("\n")))
-    line = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    line = line if len(line) <= MAX_TEXT_CHARACTERS else f"{line[:MAX_TEXT_CHARACTERS]}…"
     return line.rstrip(".") or line

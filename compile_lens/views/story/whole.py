@@ -117,8 +117,8 @@ def _total(teller: Teller) -> None:
 TITLE = "In between"
 
 _KEYS = ("inlined", "fused", "one_loop", "counts", "traffic", "traffic_eager")
-_MOST = 4
-_SHORT = 170
+_MAX_SENTENCES = 4
+_MAX_CHARACTERS = 170
 """Maximum characters of a selected sentence; longer sentences are only in the story."""
 
 
@@ -127,9 +127,9 @@ def between(capture: Record) -> dict[tuple[str, str], list[Sentence]]:
     by_phase: dict[tuple[str, str], list[Sentence]] = {}
     for sentence in story(capture).sentences:
         phase = phase_of(sentence.stage)
-        if not phase or sentence.key not in _KEYS or len(sentence.text) > _SHORT:
+        if not phase or sentence.key not in _KEYS or len(sentence.text) > _MAX_CHARACTERS:
             continue
         few = by_phase.setdefault((sentence.compilation, phase), [])
-        if len(few) < _MOST:
+        if len(few) < _MAX_SENTENCES:
             few.append(sentence)
     return by_phase

@@ -45,7 +45,7 @@ from ..words.quantities import duration, more, plural
 COMPILATIONS = 40
 """Maximum compilations shown; the rest is only counted."""
 
-FEW = 3
+MAX_FLOWS = 3
 """Maximum compilations whose flow is at the top of a page; with more, each flow is in its own section."""
 
 MAY_DIFFER = 40
@@ -144,7 +144,7 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
     shown = capture.compilations[:COMPILATIONS]
     by_id = dict(ledger.graphs)
     many = len(capture.compilations) > 1
-    room = ANY if len(shown) <= FEW else TERMINAL
+    room = ANY if len(shown) <= MAX_FLOWS else TERMINAL
     flows = []
     for compilation in shown:
         title = f"{flow.TITLE} of {compilation.id} {labels.readable(compilation.function)}"
@@ -304,7 +304,7 @@ def _compilations(capture: Record, ledger: Ledger) -> list[Finding]:
     for number, compilation in enumerate(shown):
         part = by_id[compilation.id]
         above: list[Flow | Table] = []
-        if len(shown) > FEW:
+        if len(shown) > MAX_FLOWS:
             above.append(flow_of(capture, compilation, part))
         if not alone and part.rows:
             above.append(ledger_table(capture, part, [compilation]))

@@ -28,7 +28,7 @@ from ..words.ledger import compared
 from ..words.outcome import saving, state, verdict
 from ..words.quantities import counted, launched, plural, printed
 
-FEW = 24
+MAX_ROWS = 24
 """Maximum differences and lines on small views."""
 
 MODELLED_NOTE = (
@@ -60,14 +60,16 @@ def document(comparison: ComparisonRecord) -> Document:
             tuple(map(_reason, comparison.differences)), "difference", "comparison.differences", listed=True
         ),
     )
-    findings.append(Finding("why", "Why they differ", "", sections=why, few=FEW, open=True))
+    findings.append(Finding("why", "Why they differ", "", sections=why, few=MAX_ROWS, open=True))
     if comparison.rows:
         # Differing lines come first if there are too many to list all.
         ordered = (
-            comparison.rows if len(comparison.rows) <= FEW else sorted(comparison.rows, key=lambda r: r.alike)
+            comparison.rows
+            if len(comparison.rows) <= MAX_ROWS
+            else sorted(comparison.rows, key=lambda r: r.alike)
         )
         lines = Entries(tuple(map(_line, ordered)), "line", "comparison.rows", listed=True)
-        findings.append(Finding("rows", "Kernels by line", "", sections=(lines,), few=FEW, open=True))
+        findings.append(Finding("rows", "Kernels by line", "", sections=(lines,), few=MAX_ROWS, open=True))
     if differences := may_differ(comparison):
         prose = Prose("", differences)
         findings.append(

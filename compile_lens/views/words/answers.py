@@ -21,11 +21,11 @@ from compile_lens.record.messages import all_names
 from .attention import attention_by_lines, attention_place, attention_words
 from .quantities import bytes_in_short
 
-WORTH = 0.01
+MIN_SAVED_SHARE = 0.01
 """Minimum share of all bytes that a remedy must be able to save to be named."""
 
-ALIKE, LONGEST = 3, 20
-"""Maximum listed neighbours with the same reason, and maximum length of a name."""
+MAX_NEIGHBOURS, MAX_NAME_CHARACTERS = 3, 20
+"""Maximum listed neighbours with the same reason, and maximum characters of a name."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class _Neighbour:
             reason = f"{_called(self)} is a library call"
         alike = [f"#{one.number}" for one in others if one.number and one.number != self.number]
         if self.number and alike:
-            what += f" (nor with {all_names(dict.fromkeys(alike), ALIKE)})"
+            what += f" (nor with {all_names(dict.fromkeys(alike), MAX_NEIGHBOURS)})"
         times = f" in all {self.pairs} places" if self.pairs > 1 else ""
         saved = f" Fusing would save at most {bytes_in_short(self.saved)}{times}." if self.saved else ""
         return f"{what}: {reason}.{saved}"
@@ -170,7 +170,7 @@ def _called(one: _Neighbour) -> str:
 
 def _cut(name: str) -> str:
     """Return a name cut for a strip of five lines; its number identifies it."""
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[: MAX_NAME_CHARACTERS - 1]}…"
 
 
 def _answer(
@@ -189,10 +189,12 @@ def _answer(
     parts += why
     if not neighbours:
         return Answer(tuple(parts))
-    remedy = next((one for one in applicable if one.saved >= max(1, WORTH * total)), None)
+    remedy = next((one for one in applicable if one.saved >= max(1, MIN_SAVED_SHARE * total)), None)
     if remedy is None:
         none = (
-            f"No remedy that applies saves {WORTH:.0%} of the bytes." if applicable else "No remedy applies."
+            f"No remedy that applies saves {MIN_SAVED_SHARE:.0%} of the bytes."
+            if applicable
+            else "No remedy applies."
         )
         return Answer((*parts, ("", none)))
     against = loops = ""

@@ -36,7 +36,7 @@ from .outcome import reason
 from .quantities import duration, plural
 from .remedies import (
     MARK,
-    MOST,
+    MAX_ITEMS,
     SYMBOL_AT_FIRST,
     for_each,
     of_dimensions,
@@ -111,9 +111,9 @@ def also(recompilation: Recompilation) -> str:
         forms.setdefault(one.source or one.text, []).append(one)
     if recompilation.change is not None:
         forms.pop(recompilation.change.source or recompilation.change.text, None)
-    parts = [f"{first_names((one.id for one in of), MOST)}: {changed(of[0])}" for of in forms.values()]
-    more = f"; and {plural(len(parts) - MOST, 'reason')} more" if len(parts) > MOST else ""
-    return f"also {'; '.join(parts[:MOST])}{more}" if parts else ""
+    parts = [f"{first_names((one.id for one in of), MAX_ITEMS)}: {changed(of[0])}" for of in forms.values()]
+    more = f"; and {plural(len(parts) - MAX_ITEMS, 'reason')} more" if len(parts) > MAX_ITEMS else ""
+    return f"also {'; '.join(parts[:MAX_ITEMS])}{more}" if parts else ""
 
 
 HEADS = {
@@ -155,7 +155,7 @@ def _did(effects: list[Cause]) -> str:
         broke = [_broken_graph(one) for one in effects]
         if len(set(subjects)) == 1 or len(set(broke)) == 1:
             of = dict.fromkeys(filter(None, broke))
-            did = f"{did} of {first_names(of, MOST)}" if of else did
+            did = f"{did} of {first_names(of, MAX_ITEMS)}" if of else did
         else:
             subjects = [f"{at} (the graph of {of})" if of else at for at, of in zip(subjects, broke)]
     if not first.certain:
@@ -165,7 +165,7 @@ def _did(effects: list[Cause]) -> str:
     elif first.eager_kind:
         did = _unasked(first)
     what, *others = dict.fromkeys(subjects)
-    return f"{what} {did}{f', also {first_names(others, MOST)}' if others else ''}{times}"
+    return f"{what} {did}{f', also {first_names(others, MAX_ITEMS)}' if others else ''}{times}"
 
 
 def _broken_graph(cause: Cause) -> str:
@@ -198,11 +198,11 @@ def because(cause: Cause) -> str:
     parts = {_about(one) or text: text for one in others if (text := _short_because(one))}
     known = _because(first)
     more = [text for about, text in parts.items() if text not in known and about != _about(first)]
-    return f"{known}; also {'; '.join(more[:MOST])}{_and_more(more)}" if more and known else known
+    return f"{known}; also {'; '.join(more[:MAX_ITEMS])}{_and_more(more)}" if more and known else known
 
 
 def _and_more(parts: list[str]) -> str:
-    return f"; and {len(parts) - MOST} more" if len(parts) > MOST else ""
+    return f"; and {len(parts) - MAX_ITEMS} more" if len(parts) > MAX_ITEMS else ""
 
 
 def _short_because(cause: Cause) -> str:
@@ -255,7 +255,7 @@ def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
     others = _others(cause)
     if not others:
         return reason_of
-    return f"{reason_of}; variants were made for {'; '.join(others[:MOST])}{_and_more(others)}"
+    return f"{reason_of}; variants were made for {'; '.join(others[:MAX_ITEMS])}{_and_more(others)}"
 
 
 def _shared(cause: Cause) -> str:
@@ -281,11 +281,11 @@ def _for_each(cause: Cause, torch: str) -> str:
     if len(tried) < 2:
         return next(iter(tried), "")
     each = [
-        f"for {first_names([one.change.source or one.change.text for one in of if one.change], MOST)}: {remedy}"
+        f"for {first_names([one.change.source or one.change.text for one in of if one.change], MAX_ITEMS)}: {remedy}"
         for remedy, of in tried.items()
     ]
-    more = f"; and for {plural(len(each) - MOST, 'thing')} more" if len(each) > MOST else ""
-    return f"{'; '.join(each[:MOST])}{more}"
+    more = f"; and for {plural(len(each) - MAX_ITEMS, 'thing')} more" if len(each) > MAX_ITEMS else ""
+    return f"{'; '.join(each[:MAX_ITEMS])}{more}"
 
 
 def _to_try(cause: Cause, recompilation: Recompilation, torch: str) -> str:
@@ -320,7 +320,7 @@ def advice(cause: Cause, torch: str = "") -> str:
         return "\n".join(
             dict.fromkeys(capitalized(line) for remedy in remedies for line in remedy.split("\n"))
         )
-    each = (f"for {first_names(dict.fromkeys(of), MOST)}: {remedy}" for remedy, of in remedies.items())
+    each = (f"for {first_names(dict.fromkeys(of), MAX_ITEMS)}: {remedy}" for remedy, of in remedies.items())
     return "; ".join(each)
 
 

@@ -19,7 +19,7 @@ Whose = tuple[tuple[str, tuple[str, ...]], ...]
 DERIVED = "made by autograd for a derivative"
 """Describes a call of the joint graph that is not in the program."""
 
-MOST = 3
+MAX_NAMES = 3
 """Maximum names for one line."""
 
 
@@ -91,7 +91,7 @@ def _word(node: Node, lines: Collection[int]) -> str:
     return _operator(node) + "".join(places)
 
 
-def phrase(words: Sequence[str], most: int = MOST) -> str:
+def phrase(words: Sequence[str], most: int = MAX_NAMES) -> str:
     """Return ``for the derivative of sin, mul``."""
     return f"for the derivative of {first_names(words, most)}" if words else ""
 

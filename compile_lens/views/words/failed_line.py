@@ -7,7 +7,7 @@ from compile_lens.record.graph import Frame
 
 from . import characters, labels
 
-LONG = 88
+MAX_LINE_CHARACTERS = 88
 """Maximum characters of a code line shown completely."""
 
 
@@ -23,7 +23,7 @@ def marked(frame: Frame) -> tuple[str, str]:
     start = text.find(frame.call) if frame.call else -1
     if start < 0 or text.count(frame.call) > 1 or characters.flat(text) != text:
         return text, ""
-    if len(text) > LONG:  # the expression is what matters
+    if len(text) > MAX_LINE_CHARACTERS:  # the expression is what matters
         return (frame.call, "") if len(frame.call) < len(text) else (text, "")
     return text, " " * characters.cells(text[:start]) + "^" * characters.cells(frame.call)
 

@@ -19,7 +19,7 @@ TITLES = {
 }
 """Display names of the forms."""
 
-MANY = 40
+MAX_CONFIGURATIONS = 40
 """Maximum launch configurations listed; the rest is only counted."""
 
 
@@ -97,9 +97,11 @@ def configurations(kernel: Kernel) -> Remark | None:
     if used is not None:
         number = kernel.candidates.index(used) + 1
         title += f"; here {'the first' if number == 1 else f'number {number}'} was taken"
-    lines = [settings(one) + (" (taken)" if one is used else "") for one in kernel.candidates[:MANY]]
-    if count > MANY:
-        lines.append(f"and {count - MANY:,} more: kernel.candidates")
+    lines = [
+        settings(one) + (" (taken)" if one is used else "") for one in kernel.candidates[:MAX_CONFIGURATIONS]
+    ]
+    if count > MAX_CONFIGURATIONS:
+        lines.append(f"and {count - MAX_CONFIGURATIONS:,} more: kernel.candidates")
     return Remark(title, tuple(lines))
 
 

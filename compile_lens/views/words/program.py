@@ -34,7 +34,7 @@ from .causes import changed as changed
 from .causes import head as head
 from .causes import of_torch as of_torch
 from .quantities import observed, plural
-from .remedies import MOST
+from .remedies import MAX_ITEMS
 from .remedies import of_dimensions as of_dimensions
 from .remedies import place as place
 from .remedies import to_try as to_try
@@ -123,7 +123,7 @@ def _ahead(program: ProgramRecord) -> str:
     compiled = [one for one in program.ahead if one.kind != EXPORT]
     parts = [plural(exported, "exported program")] if exported else []
     if compiled:
-        kinds = first_names(dict.fromkeys(one.kind for one in compiled), MOST)
+        kinds = first_names(dict.fromkeys(one.kind for one in compiled), MAX_ITEMS)
         modules = sum(len(one.modules) for one in compiled)
         kernels = sum(len(program.modules[n].kernels) for one in compiled for n in one.modules)
         generated = (plural(modules, "generated module"), plural(kernels, "kernel") if kernels else "")

@@ -32,7 +32,7 @@ from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFra
 from .break_advice import STEP_COMPILED
 from .labels import UNSAID
 
-MOST = 3
+MAX_ITEMS = 3
 """Maximum number of items listed; the rest is only counted."""
 
 EACH = "compile one function for each"
@@ -140,8 +140,8 @@ def of_dimensions(remedy: str, recompilations: Iterable[Recompilation]) -> str:
     head, call = MARK.removesuffix(_ANY_DIMENSION).rsplit(" ", 1)
     calls = [f"{call}{size}" for size in sizes]
     head = head if len(calls) == 1 else head.replace("dimension", "dimensions")
-    more = f"; and {len(calls) - MOST} more" if len(calls) > MOST else ""
-    return f"{head} {'; '.join(calls[:MOST])}{more}"
+    more = f"; and {len(calls) - MAX_ITEMS} more" if len(calls) > MAX_ITEMS else ""
+    return f"{head} {'; '.join(calls[:MAX_ITEMS])}{more}"
 
 
 def _own(line: Frame | None) -> Frame | None:
@@ -374,7 +374,7 @@ class GuardLines:
         return f"{FIRST_USED} {lines.pop()}" if len(lines) == 1 else ""
 
 
-_MOST = 3
+_MAX_LINES = 3
 
 
 def takes(symbol: DynamicDim) -> str:
@@ -394,8 +394,8 @@ def takes(symbol: DynamicDim) -> str:
     number = "float" if symbol.symbol.startswith(_FLOATS) else "int"
     kind = "stride" if ".stride(" in source else "size" if symbol.is_dimension else number
     phrase = " ".join(filter(None, (f"for any {kind}", _joined(own))))
-    more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
-    return f"{phrase} where {' and '.join(others[:_MOST])}{more}" if others else phrase
+    more = f" and {len(others) - _MAX_LINES} more" if len(others) > _MAX_LINES else ""
+    return f"{phrase} where {' and '.join(others[:_MAX_LINES])}{more}" if others else phrase
 
 
 def _joined(own: list[str]) -> str:

@@ -7,7 +7,7 @@ from compile_lens.record.messages import first_names
 from compile_lens.record.remedies import EagerPart, ProgramRemedies, RemedyRun, RunFigures
 
 from .quantities import NOT_KNOWN, plural
-from .remedies import MOST, place
+from .remedies import MAX_ITEMS, place
 
 ALL_THAT_HELPED = "all that helped"
 
@@ -66,7 +66,7 @@ def eager(own: RunFigures) -> str:
     """Return what still runs eagerly."""
     if own.eager is None:
         return "what runs eagerly is not known"
-    return first_names(map(_part, own.eager), MOST) if own.eager else "nothing"
+    return first_names(map(_part, own.eager), MAX_ITEMS) if own.eager else "nothing"
 
 
 def _part(part: EagerPart) -> str:

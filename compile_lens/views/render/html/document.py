@@ -59,7 +59,7 @@ from .markup import (
 from .stages import Stages, compilation
 from .tables import figures_table, flow_of, ledger_table, savings
 
-MANY = 200
+MAX_ROWS = 200
 """Maximum rows of a table, entries, functions and notes; the rest is only counted."""
 
 INPUTS = 40
@@ -124,8 +124,8 @@ def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
     if document.also or document.notes:
         parts.append(heading(text(document.notes_title or "Also"), "", "notes-heading"))
         parts += [div(text(fact), f"font-size:13px;color:{FAINT}") for fact in document.also]
-        parts += [note(text(short(words, 1000))) for words in document.notes[:MANY]]
-        parts.append(_left(len(document.notes) - MANY, "note", document.notes_where))
+        parts += [note(text(short(words, 1000))) for words in document.notes[:MAX_ROWS]]
+        parts.append(_left(len(document.notes) - MAX_ROWS, "note", document.notes_where))
     return "\n".join(part for part in parts if part)
 
 
@@ -231,8 +231,8 @@ class _Sections:
             shown = "".join(_item(entry, section.style) for entry in section.entries[:ENTRIES])
             return shown + _left(len(section.entries) - ENTRIES, section.style, section.where)
         if isinstance(section, Entries):
-            shown = "".join(self._entry(entry, section) for entry in section.entries[:MANY])
-            return shown + _left(len(section.entries) - MANY, section.style, section.where)
+            shown = "".join(self._entry(entry, section) for entry in section.entries[:MAX_ROWS])
+            return shown + _left(len(section.entries) - MAX_ROWS, section.style, section.where)
         if isinstance(section, Flow):
             return flow_of(section)
         if isinstance(section, Group):
@@ -295,14 +295,14 @@ class _Sections:
             for state, words in section.legend
         )
         parts = [div(legend, "font-size:13px;margin:6px 0")] if legend else []
-        for one in section.listings[:MANY]:
+        for one in section.listings[:MAX_ROWS]:
             source = one.source
             parts.append(source_head(source, one.modules))
             marks = {number - source.first_line + 1: mark for number, mark in one.marks.items()}
             words = {number: mark for number, (mark, _) in marks.items()}
             inks = {number: INKS[state] for number, (_, state) in marks.items()}
             parts.append(listing(source.text, "python", self._budget, source.first_line, words, inks=inks))
-        parts.append(_left(len(section.listings) - MANY, "function", section.where))
+        parts.append(_left(len(section.listings) - MAX_ROWS, "function", section.where))
         return div("".join(parts), "", "sources")
 
 
@@ -361,9 +361,9 @@ def _titled(title: str, words: Iterable[str]) -> str:
 
 
 def _table(table: Table, where: str) -> str:
-    shown = table.rows[:MANY]
+    shown = table.rows[:MAX_ROWS]
     noted = [i for i, kind in enumerate(table.kinds) if kind == NOTE]
-    left = _left(max(len(table.rows) - MANY, 0) + table.left, "row", where)
+    left = _left(max(len(table.rows) - MAX_ROWS, 0) + table.left, "row", where)
     if not noted:
         return figures_table(table.head, [quantities.cells(row) for row in shown]) + left
     return "".join(_row(row, noted) for row in shown) + left

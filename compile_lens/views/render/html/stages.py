@@ -48,7 +48,7 @@ _OPEN = ("forward", "inference", "forward.code", "inference.code")
 """Stages of the first compilation that are initially open."""
 
 
-MANY = 40
+MAX_REASONS = 40
 """Maximum reasons shown for a recompile."""
 
 _OPEN_NODES = 300
@@ -364,7 +364,8 @@ def _recompile(compilation: Compilation) -> str:
     if not compilation.recompile_reasons:
         return ""
     rows = "".join(
-        div(mono(short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:MANY]
+        div(mono(short(r), "font-size:13px"), "margin:2px 0")
+        for r in compilation.recompile_reasons[:MAX_REASONS]
     )
     return fold(f"{_strong('Recompile')} {faint(sentences.RECOMPILE)}", rows, "recompile", open=True)
 

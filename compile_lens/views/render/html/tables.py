@@ -28,9 +28,9 @@ from .markup import (
     text,
 )
 
-_FEW = 3
-_NOTES = 40
-_GUARDS = 200
+_MAX_OPEN_NOTES = 3
+_MAX_NOTES = 40
+_MAX_GUARDS = 200
 _FIGURES = ";text-align:right"
 
 
@@ -49,10 +49,10 @@ def ledger_table(table: Table) -> str:
     shown = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table", 'cellpadding="8"'))
     basis, *reasons = table.notes
     below = div(text(basis), f"font-size:12px;color:{FAINT};margin:6px 0", "basis")
-    notes = "".join(note(text(reason)) for reason in reasons[:_NOTES])
-    if left := quantities.more(len(reasons) - _NOTES, "note", table.where):
+    notes = "".join(note(text(reason)) for reason in reasons[:_MAX_NOTES])
+    if left := quantities.more(len(reasons) - _MAX_NOTES, "note", table.where):
         notes += note(text(left))
-    if len(reasons) > _FEW:
+    if len(reasons) > _MAX_OPEN_NOTES:
         title = f"why {quantities.plural(len(reasons), 'figure')} are not known"
         notes = fold(title, notes, "ledger-notes")
     return shown + below + notes
@@ -119,13 +119,13 @@ def savings(changes: Sequence[Saving]) -> str:
 
 def guards_list(guards: Sequence[Guard]) -> str:
     """Return the HTML of guards: kind, source and text, one per line."""
-    across = max((len(flat(g.kind)) for g in guards[:_GUARDS]), default=0)
-    lines = [f"{text(g.kind.ljust(across))}  {text(g.text)}" for g in guards[:_GUARDS]]
+    across = max((len(flat(g.kind)) for g in guards[:_MAX_GUARDS]), default=0)
+    lines = [f"{text(g.kind.ljust(across))}  {text(g.text)}" for g in guards[:_MAX_GUARDS]]
     look = (
         f"{MONO};font-size:12px;line-height:1.7;margin:0;border:0;padding:0;color:{INK};background:{GROUND}"
     )
     page = tag("pre", "\n".join(lines), f"{look};white-space:pre-wrap", "guards-list")
-    left = quantities.more(len(guards) - _GUARDS, "guard", "capture.guards")
+    left = quantities.more(len(guards) - _MAX_GUARDS, "guard", "capture.guards")
     return page + note(left) if left else page
 
 
