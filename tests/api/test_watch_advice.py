@@ -700,3 +700,17 @@ def test_the_dimensions_to_mark_are_named() -> None:
                 if dim is not None:
                     mark_dynamic(one, dim)
         assert graphs(attended, again)[1] == graphs_of_torch
+
+
+def tempered(x: torch.Tensor, k: float) -> torch.Tensor:
+    return (x.mean(-1) / k).exp().sum(0)
+
+
+def test_a_number_that_changes_with_a_size_is_not_mended_by_a_mark() -> None:
+    calls = [(torch.ones(3, n, 5), 1.0 / n) for n in (4, 6, 9)]
+    marked = [(one.clone(), number) for one, number in calls]
+    for one, _ in marked:
+        mark_dynamic(one, 1)
+    assert graphs(tempered, marked)[-1] == 2 and graphs(tempered, calls, dynamic=True)[-1] == 1
+    advice = tried(watched(tempered, calls))
+    assert advice and all("dynamic=True" in one and "mark_dynamic" not in one for one in advice)

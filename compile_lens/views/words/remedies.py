@@ -26,7 +26,7 @@ from compile_lens.record.failed_guards import (
 )
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import guarded_values, is_computed
-from compile_lens.record.messages import plain_source, without_stack_names
+from compile_lens.record.messages import first_names, plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
 from .break_advice import STEP_COMPILED
@@ -224,6 +224,11 @@ SYMBOL_AT_FIRST = (
     "help where the function made the tensor"
 )
 
+SYMBOLS_AT_FIRST = (
+    "torch.compile(dynamic=True) makes sizes and numbers symbols at the first call; to mark the dimension alone does "
+    "not help, since a number changed too"
+)
+
 
 CONSTANTS = (
     "leave out dynamic=False, or torch._dynamo.config.automatic_dynamic_shapes = False: with it each size and number "
@@ -272,7 +277,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
     if became and failed.old.isdigit():
-        return MARK
+        numbers = [one for one in sizes_made_dynamic(recompilation) if _dimension(one) == _ANY_DIMENSION]
+        return f"{SYMBOLS_AT_FIRST}, {first_names(numbers, MAX_ITEMS)}" if numbers else MARK
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
 
 
