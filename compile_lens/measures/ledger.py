@@ -174,8 +174,15 @@ def ledger(capture: Record) -> Ledger:
         nothing = f"no {phase} graph" + (": backward=False" if phase == "backward" and declined else "")
         phases.append(_sum(phase, rows, nothing))
     leaves = [row for _, rows in every for row in rows]
-    reason = "nothing was compiled" if capture.compilations else NO_COMPILATION
+    reason = "nothing was compiled" if capture.compilations else why_no_compilation(capture)
     return _ledger(phases, leaves, parts, capture.nothing_compiled or reason)
+
+
+def why_no_compilation(capture: Record) -> str:
+    """Return why a record without compilations has none."""
+    if capture.failure is not None:
+        return f"the capture failed in stage {capture.failure.stage}"
+    return capture.nothing_compiled or NO_COMPILATION
 
 
 def _compilation(compilation: Compilation, declined: bool) -> Ledger:

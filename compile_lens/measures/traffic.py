@@ -21,12 +21,11 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
-from compile_lens.record.messages import NO_COMPILATION
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, observed_sizes, operations, special
 from .chain import walk
 from .control_flow import bodies as run_bodies
-from .ledger import AtLeast, Figure, ledger
+from .ledger import AtLeast, Figure, ledger, why_no_compilation
 from .memo import memoized
 
 SCATTER_LAST = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
@@ -166,7 +165,7 @@ def traffic(capture: Record) -> Traffic:
     if not kernel_traffic and not notes:
         notes.append(
             capture.nothing_compiled
-            or ("no kernel was generated" if capture.compilations else NO_COMPILATION)
+            or ("no kernel was generated" if capture.compilations else why_no_compilation(capture))
         )
     total = ledger(capture).total
     return Traffic(tuple(kernel_traffic), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)

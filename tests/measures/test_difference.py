@@ -407,6 +407,10 @@ def test_a_failure_differs_from_what_compiled(of: Captures) -> None:
         compile_lens.capture(lambda x, w: x @ torch.rand(3), X, W)
     found = diff(of(*_call(BASE)), caught.value.capture)
     assert found.causes[0].level == "breaks" and "it compiled became" in found.causes[0].text
+    assert {change.level for change in found.changes} <= {"settings", "breaks", "figures"}, (
+        "the rest was not reached"
+    )
+    assert any("failed in stage dynamo" in reason for reason in found.unknown)
 
 
 def test_forms(of: Captures, tmp_path: Path) -> None:

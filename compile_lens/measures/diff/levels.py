@@ -27,19 +27,22 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """Return the difference between ``a`` and ``b`` as a ``cls``."""
     sides = Side(a), Side(b)
     changes = [*inputs.input_changes(sides), *settings.settings(a, b), *settings.breaks(a, b)]
-    lines = matched(sides, ("dynamo", "dynamo"))
-    changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
+    failed = (
+        a.failure is not None or b.failure is not None
+    )  # later stages do not exist, and so did not change
+    if not failed or all(side.stage("dynamo") for side in sides):
+        changes += nodes("lines", "", sides, ("dynamo", "dynamo"), matched(sides, ("dynamo", "dynamo")))
     changes += inputs.boundary_changes(sides)
     pairs = phases_of(*sides)
     for phases in pairs:
         changes += _phase(sides, phases)
-    changes += alone(sides, pairs)
+    changes += () if failed else alone(sides, pairs)
     changes += kernels.figures(a, b)
-    changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
+    changes += () if failed else kernels.saved(sides, matched(sides, ("joint", "joint")))
     if a.environment.torch == b.environment.torch and all(c.level == "settings" for c in changes):
         for phases in pairs:
             changes += inductor.caller_code(f"{phases[1]}: ", sides, phases)
-    changes += guards.guards(a, b)
+    changes += () if failed else guards.guards(a, b)
     changes = list(merged(changes))
     order = list(LEVELS)
     changes.sort(key=lambda change: order.index(change.level))

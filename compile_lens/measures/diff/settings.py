@@ -136,6 +136,11 @@ def unknown(records: Sequence[Record]) -> tuple[str, ...]:
         for stage, reason in missing.items()
     ]
     sentences += [
+        f"graphs and kernels: the capture of the {ORDINALS[n]} failed in stage {record.failure.stage}"
+        for n, record in enumerate(records)
+        if record.failure is not None
+    ]
+    sentences += [
         f"{lost.stage} of the {ORDINALS[n]} were not all seen: {lost.reason}"
         for n, record in enumerate(records)
         for lost in record.not_observed
