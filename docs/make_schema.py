@@ -348,6 +348,7 @@ class MemoryRow(TypedDict):
     saved: int | None
     tensors: int | None
     saved_tensors: int | None
+    live_tensors: int
     names: list[str]
     modules: list[str]
     line: str | None

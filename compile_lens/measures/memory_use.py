@@ -49,6 +49,7 @@ class MemoryRow:
             not known.
         tensors: number of tensors in the row.
         saved_tensors: number of these that are saved for the backward.
+        live_tensors: number of these that are live at the peak.
         names: names of the parameters, buffers and inputs.
         modules: paths of the modules that made the tensors.
         line: the line; ``None`` if there is none.
@@ -68,6 +69,7 @@ class MemoryRow:
     line: Frame | None = None
     tensor: str = ""
     addresses: tuple[Address, ...] = ()
+    live_tensors: int = 0
 
     @property
     def expression(self) -> str:
@@ -118,6 +120,7 @@ class MemoryUse:
                     "saved": row.saved,
                     "tensors": row.tensors,
                     "saved_tensors": row.saved_tensors,
+                    "live_tensors": row.live_tensors,
                     "names": list(row.names),
                     "modules": list(row.modules),
                     "line": row.line.address if row.line is not None else None,
@@ -206,6 +209,7 @@ class _Sum:
     saved: float = 0.0
     unknown: bool = False
     saved_tensors: int = 0
+    live_tensors: int = 0
     tensors: dict[Address | str, None] = field(default_factory=dict)
     kinds: dict[str, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
@@ -239,6 +243,7 @@ class _Table:
             rest -= buffer.nbytes
             for one in self._shared(self._of_buffer(compilation, memory.phase, buffer)):
                 one[0].peak += buffer.nbytes * one[1]
+                one[0].live_tensors += 1
         if rest:
             more = (
                 "of tensors that are not known"
@@ -292,6 +297,7 @@ class _Table:
             one.line,
             next(iter(one.shapes)) if len(one.shapes) == 1 else "",
             tuple(address for address in one.tensors if isinstance(address, tuple)),
+            one.live_tensors,
         )
 
     def _shared(self, item: _Item) -> Iterator[tuple[_Sum, float]]:

@@ -3,6 +3,8 @@ backward."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
 from compile_lens.measures.memory_use import COPY, UNKNOWN, MemoryRow, MemoryUse, memory_use, pattern
@@ -126,7 +128,7 @@ def owner(row: MemoryRow) -> str:
 
 def _in_line(row: MemoryRow) -> str:
     saved = f", {in_memory(row.saved)} saved" if row.saved else ""
-    name = f"{owner(row)}  {row.expression}".rstrip()
+    name = f"{owner(replace(row, tensors=row.live_tensors))}  {row.expression}".rstrip()
     return f"{100 * (row.share or 0):.0f} % of the peak, {in_memory(row.peak)}{saved}: {name}"
 
 
