@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...measures.address import PYTHON, Address
 from ...measures.cost import NO_SUBMODULE, Cost, CostRow
 from ...measures.cost import cost as cost_of
 from ...measures.fusion_answer import IN_FACTS
@@ -16,7 +15,6 @@ from ...measures.user_words import MORE
 from ...record import claims
 from ...record.capture import Record
 from ...record.figures import MEASURED, MODELLED, Figure
-from ...record.kernel import Code, Kernel
 from ...record.messages import first_names
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
@@ -27,17 +25,16 @@ from ...views.summaries.summary import Summary, sentence
 from ...views.words.characters import capitalized
 from ...views.words.labels import place
 from ...views.words.quantities import amount as moved
-from ...views.words.quantities import launch_words, launched, memory_in_short, plural
+from ...views.words.quantities import launch_words, memory_in_short, plural
+from .chain_answer import MAX_NAMES
+from .chain_answer import chain as chain
 from .job import OUTPUT, TIME, Limits, Outcome
-
-MAX_CODE_LINES = 40
-"""Maximum lines of one kernel in an answer."""
 
 MAX_ROWS = 20
 """Maximum rows of a ranked list in an answer."""
 
-MAX_NAMES = 6
-"""Maximum kernels of a phase that a fact names."""
+MAX_CALL = 400
+"""Maximum characters of the arguments in a proposed call."""
 
 MAX_DECISIONS = 12
 """Maximum scheduler decisions in an answer."""
@@ -171,88 +168,6 @@ def _pairs(pairs: Sequence[UnfusedPair]) -> str:
     )
 
 
-def chain(record: Any, name: str, address: Any) -> Brief:
-    """Return the Python lines that an address came from, and the kernels, with code, that it became."""
-    links = record.chain
-    known = links.known(address)
-    lines = links.lines(address)
-    kernels = links.kernels(address)
-    count = len({(frame.file, frame.line) for frame in lines})
-    parts = f" ({plural(len(lines), 'expression')})" if len(lines) > count else ""
-    phases = dict.fromkeys(kernel.phase for kernel in kernels)
-    names = [
-        f"{phase} {first_names([k.name for k in kernels if k.phase == phase], MAX_NAMES)}" for phase in phases
-    ]
-    named = f": {'; '.join(names)}" if kernels else ""
-    facts = [f"{address}: {plural(count, 'Python line')}{parts}, {plural(len(kernels), 'kernel')}{named}."]
-    why_not = "" if kernels and lines else links.why_not(address)
-    if why_not:
-        facts.append(f"The chain ends here: {why_not}.")
-    evidence = [f"{place(frame)} in {frame.function}: {quoted(frame.call or frame.text)}" for frame in lines]
-    codes = {id(k): code for c in record.compilations for code in c.code.values() for k in code.kernels}
-    counted = _counted(record, address)
-    if counted is not None and (rest := [k.name for k in kernels if (k.phase, k.name) not in counted]):
-        facts.append(
-            f"The cost of it counts {len(kernels) - len(rest)} of these kernels. No load or store in the others comes "
-            f"from an operator of it: {first_names(rest, MAX_NAMES)}."
-        )
-        kernels = tuple(sorted(kernels, key=lambda kernel: (kernel.phase, kernel.name) not in counted))
-    for kernel in kernels:
-        own = _own_lines(known, links.descendants(address), kernel)
-        evidence.append(_kernel(kernel, codes[id(kernel)], own))
-    pair = ", ".join(f"{key}={k.name!r}" for key, k in zip("ab", kernels)) if len(kernels) > 1 else "a=…, b=…"
-    return Brief(
-        f"compile_lens · {name} · lines and kernels of {address}",
-        tuple(facts),
-        tuple(evidence),
-        (),
-        (Question("why are two of them separate?", f"why(record={name!r}, {pair})"),)
-        if len(kernels) > 1
-        else (),
-    )
-
-
-def _counted(record: Record, address: Any) -> set[tuple[str, str]] | None:
-    """Return phases and names of the kernels that the cost of a line or module counts; ``None`` for another address."""
-    for by in ("line", "module"):
-        for row in cost_of(record, by).rows:
-            if row.address and row.address == address:
-                return {(stage.partition(".")[0], kernel) for _, stage, kernel in row.addresses}
-    return None
-
-
-def _own_lines(known: Sequence[Address], below: Sequence[Address], kernel: Kernel) -> set[int]:
-    """Return the line numbers (from 1) of a kernel's lines that an address became."""
-    lines = set()
-    for _, stage, text in (*known, *below):
-        head, _, line = text.rpartition(":")
-        if stage != PYTHON and head == kernel.name and line.isdigit():
-            lines.add(int(line))
-    return lines
-
-
-def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
-    lines = kernel.source.splitlines()
-    head = f"{kernel.name} ({kernel.phase}, {kernel.language}, {kernel.kind}): {launched(code, kernel)}"
-    if not lines:
-        return head
-    numbers = range(1, len(lines) + 1)
-    if own:  # skip the beginning common to all kernels
-        definition = next((n for n in numbers if lines[n - 1].startswith(_DEFINITIONS)), 1)
-        first = definition if max(own) - definition < MAX_CODE_LINES else max(min(own) - 6, 1)
-        numbers = range(first, len(lines) + 1)
-    shown = [f"{'>' if n in own else ' '} {n:>3}  {lines[n - 1]}" for n in numbers[:MAX_CODE_LINES]]
-    before, after = numbers[0] - 1, len(numbers[MAX_CODE_LINES:])
-    left = [
-        f"{plural(count, 'line')} {where}" for count, where in ((before, "before"), (after, "after")) if count
-    ]
-    return "\n".join([head, *shown, *([f"  ({', '.join(left)})"] if left else [])])
-
-
-_DEFINITIONS = ("def ", 'extern "C"', "void ", "kernel void")
-"""Beginnings of the definition of a generated kernel."""
-
-
 def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     """Return the cost of one call by line, kernel or module, highest first."""
     ranked = cost_of(record, by)
@@ -268,18 +183,23 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     ]
     rows = [_cost_row(ranked, row) for row in ranked.rows]
     shown, left = _page(rows, offset, f"cost(record={name!r}, by={by!r}")
-    first = next((f"{row.address}" for row in ranked.rows if row.address), "file.py:LINE")
     return Brief(
         f"compile_lens · {name} · cost by {by}",
         tuple(facts),
         shown,
         () if ranked.evidence == MEASURED else (NOT_TIMED,),
         (
-            Question("which kernels is it?", f"chain(record={name!r}, address={first!r})"),
+            *kernels_of_first_row(record, name, by, "which kernels is it?"),
             Question("why not fewer kernels?", f"why(record={name!r})"),
         ),
         left,
     )
+
+
+def kernels_of_first_row(record: Record, name: str, by: str, text: str) -> tuple[Question, ...]:
+    """Return the question for the kernels of the row that costs most; none if no row has an address."""
+    address = next((str(row.address) for row in cost_of(record, by).rows if row.address), "")
+    return (Question(text, f"chain(record={name!r}, address={address!r})"),) if address else ()
 
 
 def _cost_row(ranked: Cost, row: CostRow) -> str:
@@ -302,7 +222,21 @@ def _page(rows: Sequence[str], offset: int, call: str) -> tuple[tuple[str, ...],
     ) else ()
 
 
-LESS_MEMORY = "what_if(function=…, switches=['activation_memory_budget=0.5'])"
+CALL = "function=…, inputs=…"
+"""Arguments of a proposed call that are those of the record's own capture, which an answer does not know."""
+
+LESS_MEMORY = f"what_if({CALL}, switches=['activation_memory_budget'])"
+
+
+def with_call(brief: Brief, function: str, inputs: Sequence[str], kwargs: Mapping[str, str]) -> Brief:
+    """Return an answer whose proposed calls have the arguments of the record's capture; very long ones are omitted."""
+    words = f"function={function!r}, inputs={list(inputs)!r}"
+    words += f", kwargs={dict(kwargs)!r}" if kwargs else ""
+    if len(words) > MAX_CALL:
+        return brief
+    return replace(
+        brief, ask_next=tuple(replace(q, call=q.call.replace(CALL, words)) for q in brief.ask_next)
+    )
 
 
 def memory(record: Record, name: str) -> Brief:
@@ -337,6 +271,9 @@ def _memory_row(row: MemoryRow) -> str:
     elif row.saved:
         amounts.append(f"{memory_in_short(row.saved)} saved for the backward")
     line = f" ({place(row.line)})" if row.line is not None else ""
+    line += f", {row.tensor}" if row.tensor and row.tensors == 1 else ""
+    if row.tensors > 1:
+        line += f", {row.tensors} × {row.tensor}" if row.tensor else f", {row.tensors} tensors"
     kind = "copy of" if row.kind == COPY else row.kind
     return f"{kind} {quoted(row.name, 200)}{line}: {', '.join(amounts)}"
 
@@ -359,7 +296,7 @@ def difference(diff: Difference, before: str, after: str) -> Brief:
         (*facts, *(f"figure: {text}" for text in figures if not any(text in fact for fact in facts))),
         tuple(evidence),
         (NOT_TIMED, "That the results are the same: values were not compared."),
-        (Question("same values?", "divergence(function=…)"),),
+        (Question("same values?", f"divergence({CALL})"),),
         tuple(left),
     )
 
@@ -406,7 +343,8 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
 def what_if(data: dict[str, Any], name: str) -> Brief:
     """Return the effect of each setting that was tried, from its plain data."""
     helpful = [trial for trial in data["trials"] if trial["name"] in data["helpful"]]
-    facts = [f"{plural(len(data['trials']), 'setting')} tried; {len(helpful)} lower a figure."]
+    lower = "lowers" if len(helpful) == 1 else "lower"
+    facts = [f"{plural(len(data['trials']), 'setting')} tried; {len(helpful)} {lower} a figure."]
     facts += [f"{_trial(trial)}; to apply: {quoted(trial['to_apply'], 300)}" for trial in helpful]
     others = [trial for trial in data["trials"] if trial not in helpful]
     evidence = [_trial(trial) for trial in others if trial["figures"] or trial["failure"]]

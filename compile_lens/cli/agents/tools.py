@@ -191,7 +191,11 @@ class Tools:
 
     def memory(self, record: str, max_tokens: int = MAX_TOKENS) -> str:
         """Return the peak of memory of the generated code, and what is saved for the backward, the largest first."""
-        return self._answered("memory", max_tokens, lambda: answers.memory(self._captured(record), record))
+        return self._answered(
+            "memory",
+            max_tokens,
+            lambda: self._with_call(answers.memory(self._captured(record), record), record),
+        )
 
     def diff(self, before: str, after: str, max_tokens: int = MAX_TOKENS) -> str:
         """Return what changed between two captures, such as those before and after an edit of the file, cause first."""
@@ -199,9 +203,8 @@ class Tools:
         def answer() -> Brief:
             from ...measures.diff.levels import difference
 
-            return answers.difference(
-                difference(self._captured(before), self._captured(after), Difference), before, after
-            )
+            changes = difference(self._captured(before), self._captured(after), Difference)
+            return self._with_call(answers.difference(changes, before, after), after)
 
         return self._answered("diff", max_tokens, answer)
 
@@ -272,20 +275,25 @@ class Tools:
 
         questions: tuple[Question, ...] = (
             Question("where is the cost?", f"cost(record={name!r}, by='line')"),
-            Question("which kernels is a line?", f"chain(record={name!r}, address='file.py:LINE')"),
+            *answers.kernels_of_first_row(record, name, "line", "which kernels is a line?"),
             Question("why so many kernels?", f"why(record={name!r})"),
             Question("where is the memory?", f"memory(record={name!r})"),
-            Question("which setting helps?", "what_if(function=…, inputs=…)"),
+            Question("which setting helps?", f"what_if({answers.CALL})"),
         )
         if not record.kernels:
-            change = f"capture(function=…, inputs=…), then diff(before={name!r}, after=…)"
+            change = f"capture({answers.CALL}), then diff(before={name!r}, after=…)"
             questions = (Question("after a change?", change),)
-        return answers.of_summary(summary(record), name, questions)
+        return self._with_call(answers.of_summary(summary(record), name, questions), name)
+
+    def _with_call(self, brief: Brief, name: str) -> Brief:
+        """Return an answer about a record whose proposed calls name the function and inputs of its capture."""
+        call = self._calls.get(name)
+        return brief if call is None else answers.with_call(brief, *call)
 
     def _of_program(self, program: Program, name: str) -> Brief:
         from ...views.summaries.program_summary import summary
 
-        questions = (Question("what is one function compiled to?", "capture(function=…, inputs=…)"),)
+        questions = (Question("what is one function compiled to?", f"capture({answers.CALL})"),)
         return answers.of_summary(summary(program.record), name, questions)
 
     def _plain(

@@ -18,6 +18,7 @@ from compile_lens.measures.unfused_pairs import all_unfused_pairs
 from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.verification import ValueCheck, Verification
 from compile_lens.results.capture import Capture
+from compile_lens.trials.switches import SWITCHES
 
 pytestmark = pytest.mark.torch
 
@@ -253,3 +254,91 @@ def test_settings_have_units_and_equal_reasons_stand_once() -> None:
     assert (
         text.count("nothing reduces") == text.count("it is for GPUs") == 1 and "20 settings not tried" in text
     )
+
+
+class Towers(torch.nn.Module):
+    """Two layers of one shape, which call the library alike in both phases."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.towers = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()) for _ in range(2)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for tower in self.towers:
+            x = tower(x).sigmoid()
+        return x.square().mean()
+
+
+@pytest.fixture(scope="module")
+def towers() -> Capture:
+    return compile_lens.capture(Towers(), torch.rand(4, 8, requires_grad=True))
+
+
+def test_each_proposed_pair_of_kernels_can_be_asked_for(towers: Capture) -> None:
+    lines = {f"{source.file}:{number}" for source in towers.sources for number in source.numbers}
+    modules = {
+        f"module:{node.module}" for node in towers.compilations[0].graphs["pre_grad"].nodes if node.module
+    }
+    asked = 0
+    for address in (*lines, *modules):
+        try:
+            text = answers.chain(towers, "c1", address).text(4000)
+        except compile_lens.UsageError:  # a line without an operator
+            continue
+        for call in re.findall(r"  (why\(.*\))$", text, re.M):
+            words = {
+                word.arg: ast.literal_eval(word.value) for word in ast.parse(call, mode="eval").body.keywords
+            }
+            a, b = (checks.address(words[key], key) for key in "ab")
+            assert "is a call of a library" in answers.why(towers, "c1", a, b, "").text() or a != b
+            asked += 1
+    assert asked >= 3, "the loop's line, and the modules"
+
+
+def test_the_cost_of_a_module_counts_the_kernels_of_its_submodules(towers: Capture) -> None:
+    """A tower has one linear layer: a product in the forward, and two in the backward."""
+    text = answers.chain(towers, "c1", "module:towers.1").text(8000)
+    rest = text.partition("No load or store in the others")[2].partition("\n")[0]
+    assert text.count("extern_kernels.") >= 3 and "extern_kernels" not in rest
+
+
+def test_a_proposed_call_names_the_function_and_inputs_of_the_record(towers: Capture) -> None:
+    brief = answers.with_call(answers.memory(towers, "c1"), "net.py:step", ["x", "torch.rand(3)"], {"k": "2"})
+    words = "function='net.py:step', inputs=['x', 'torch.rand(3)'], kwargs={'k': '2'}, switches="
+    assert f"what_if({words}" in brief.text()
+    long = answers.with_call(answers.memory(towers, "c1"), "net.py:step", ["x" * 5_000], {})
+    assert "what_if(function=…, inputs=…, switches=" in long.text()
+
+
+def test_inputs_at_the_peak_are_those_of_its_graph() -> None:
+    """A break makes two graphs; the second has inputs too, which the peak of the first does not hold."""
+
+    def f(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        h = (x @ w).relu()
+        torch._dynamo.graph_break()
+        return (h.mean(0) * y).sum()
+
+    w = torch.rand(64, 64, requires_grad=True)
+    record = compile_lens.capture(f, torch.rand(512, 64), w, torch.rand(64))
+    (row,) = [row for row in record.memory("line").rows if row.kind == "input"]
+    assert 0 < row.live_tensors < row.tensors
+    names = [one for one in record.memory("name").rows if one.kind == "input" and one.peak]
+    assert sum(len(one.names) for one in names) == row.live_tensors
+    if row.share and row.share > 0.005:
+        count = "1 input" if row.live_tensors == 1 else f"{row.live_tensors} inputs"
+        assert count in answers.memory(record, "c1").text() or row not in record.memory("line").rows[:3]
+
+
+def test_a_failed_capture_says_so_where_a_figure_is_asked_for() -> None:
+    with pytest.raises(compile_lens.CaptureError) as caught:
+        compile_lens.capture(lambda x: x @ torch.rand(7), torch.rand(3, 3))
+    text = answers.cost(caught.value.capture, "c1", "kernel", 0).text()
+    assert "failed in stage dynamo" in text and "does not say why" not in text
+
+
+def test_the_switches_that_an_answer_proposes_exist(towers: Capture) -> None:
+    text = answers.memory(towers, "c1").text()
+    (listed,) = re.findall(r"switches=(\[.*\])", text)
+    assert set(ast.literal_eval(listed)) <= {switch.name for switch in SWITCHES}
