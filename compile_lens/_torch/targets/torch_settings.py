@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -43,6 +44,8 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
         "libraries": _libraries(),
         "random": _random(),
         "device": default_device(),
+        "switches": _switches(),
+        "logging": _log_levels(),
     }
     frames = sys.modules.get("torch._dynamo.eval_frame")
     stance = getattr(frames, "_stance", None)
@@ -81,6 +84,10 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
         set_attention(settings["attention"])
         stack.callback(_set_libraries, _libraries())
         _set_libraries(settings["libraries"])
+        stack.callback(_set_switches, _switches())
+        _set_switches(settings["switches"])
+        stack.callback(_set_log_levels, _log_levels())
+        _set_log_levels(settings["logging"])
         _set_random(settings["random"])
         stance, unsafe = settings.get("stance", ("default", False))
         if (stance, unsafe) != ("default", False):
@@ -161,6 +168,63 @@ LIBRARIES = (
     *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
 )
 """Switches of libraries that affect the choice of a convolution and the layout of its result."""
+
+
+_SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "fast path of attention": (
+        torch.backends.mha.get_fastpath_enabled,
+        torch.backends.mha.set_fastpath_enabled,
+    ),
+    "sparse invariants": (
+        torch._C._check_sparse_tensor_invariants,
+        torch._C._set_check_sparse_tensor_invariants,
+    ),
+    "overwritten parameters": (
+        torch.__future__.get_overwrite_module_params_on_conversion,
+        torch.__future__.set_overwrite_module_params_on_conversion,
+    ),
+    "swapped parameters": (
+        torch.__future__.get_swap_module_params_on_conversion,
+        torch.__future__.set_swap_module_params_on_conversion,
+    ),
+    "validated distributions": (
+        lambda: torch.distributions.Distribution._validate_args,
+        torch.distributions.Distribution.set_default_validate_args,
+    ),
+    "recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
+}
+"""Functions that read and set switches of torch and Python on which a program may branch."""
+
+
+def _switches() -> dict[str, Any]:
+    return {name: read() for name, (read, _) in _SWITCHES.items()}
+
+
+def _set_switches(settings: dict[str, Any]) -> None:
+    now = _switches()
+    for name, value in settings.items():
+        if value != now[name]:
+            _SWITCHES[name][1](value)
+
+
+def _log_levels() -> tuple[int, dict[str, int]]:
+    """Return the level that disables logging, and the level of each logger that is not torch's; ``""`` is the root."""
+    loggers = {
+        name: one
+        for name, one in list(logging.root.manager.loggerDict.items())
+        if name.partition(".")[0] != "torch"
+    }
+    levels = {name: one.level for name, one in loggers.items() if isinstance(one, logging.Logger)}
+    return logging.root.manager.disable, {"": logging.root.level, **levels}
+
+
+def _set_log_levels(settings: tuple[int, dict[str, int]]) -> None:
+    disabled, levels = settings
+    if disabled != logging.root.manager.disable:
+        logging.disable(disabled)
+    for name, level in levels.items():
+        if level != logging.getLogger(name).level:
+            logging.getLogger(name).setLevel(level)
 
 
 def _libraries() -> dict[str, Any]:

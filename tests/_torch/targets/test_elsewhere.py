@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,76 @@ def test_settings_cross() -> None:
         split = capture(lambda x: (x.sum(0), x.sum(0) * 2, x.amax(0)), rand(64, 64), target="mps")
     fused = capture(lambda x: (x.sum(0), x.sum(0) * 2, x.amax(0)), rand(64, 64), target="mps")
     assert len(split.kernels) > len(fused.kernels)
+
+
+ENCODER = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+LOGGER = logging.getLogger("of_a_program")
+
+
+def encoded(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return ENCODER(x)
+
+
+def if_logged(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if LOGGER.isEnabledFor(logging.DEBUG) else x.cos()
+
+
+def if_deep(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if sys.getrecursionlimit() > 5_000 else x.cos()
+
+
+def if_swapped(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.__future__.get_swap_module_params_on_conversion() else x.cos()
+
+
+@pytest.mark.parametrize(
+    ("function", "read", "change", "value"),
+    [
+        pytest.param(
+            encoded,
+            torch.backends.mha.get_fastpath_enabled,
+            torch.backends.mha.set_fastpath_enabled,
+            False,
+            marks=pytest.mark.full,
+        ),
+        (if_logged, lambda: LOGGER.level, LOGGER.setLevel, logging.DEBUG),
+        (if_deep, sys.getrecursionlimit, sys.setrecursionlimit, 6_000),
+        (
+            if_swapped,
+            torch.__future__.get_swap_module_params_on_conversion,
+            torch.__future__.set_swap_module_params_on_conversion,
+            True,
+        ),
+    ],
+)
+def test_switches_of_torch_and_python_cross(
+    function: Callable[[torch.Tensor], torch.Tensor],
+    read: Callable[[], Any],
+    change: Callable[[Any], Any],
+    value: Any,
+) -> None:
+    def operators() -> tuple[set[str], set[str]]:
+        """Those that plain PyTorch calls here, and those of the target's graphs."""
+        x = rand(2, 3, 8)
+        with torch.profiler.profile() as profiler:
+            function(x)
+        phases = ("forward", "inference")
+        called = {event.name.removeprefix("aten::") for event in profiler.events()}
+        found = capture(function, x, target="h100").compilations
+        graphs = (graph for one in found for stage, graph in one.graphs.items() if stage in phases)
+        return called, {node.target.split(".")[1] for graph in graphs for node in graph.calls}
+
+    before = read()
+    change(value)
+    try:
+        changed, crossed = operators()
+    finally:
+        change(before)
+    plain, afterwards = operators()
+    names = {"sin", "cos", "_transformer_encoder_layer_fwd"}
+    assert changed & names != plain & names
+    assert (crossed & names, afterwards & names) == (changed & names, plain & names)
 
 
 def test_values_that_decide_cross() -> None:
