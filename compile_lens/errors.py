@@ -25,16 +25,16 @@ class RecordError(LensError, ValueError):
 
 
 def needs_torch(what: str) -> ModuleNotFoundError:
-    """Return the error to raise where something has to run torch, and there is none."""
-    said = (
+    """Return the error to raise if something has to run torch and torch is not installed."""
+    message = (
         f"{what} runs torch, which is not installed here: install it (https://pytorch.org/get-started/locally), or "
-        "open a record that was made elsewhere, which needs none: compile_lens.load('capture.json')"
+        "open a record that was made elsewhere, which needs no torch: compile_lens.load('capture.json')"
     )
-    return ModuleNotFoundError(said, name="torch")
+    return ModuleNotFoundError(message, name="torch")
 
 
 class StageMissing(LensError, KeyError):
-    """A stage that was asked for could not be seen; the message says why."""
+    """A requested stage was not observed; the message says why."""
 
     __module__ = "compile_lens"
 
@@ -55,12 +55,12 @@ class BuildError(LensError, RuntimeError):
 
 
 class ChildError(LensError, RuntimeError):
-    """The process in which a capture for a target runs could not be started, or ended in the middle of it.
+    """The child process of a capture for a target could not be started, or ended during the capture.
 
-    Its own program ended it (a crash, too little memory), or another process did. The next capture starts a new one.
+    It crashed, ran out of memory, or was ended by another process. The next capture starts a new one.
 
     Attributes:
-        code: its exit code, negative for a signal; ``None`` where it did not end by itself.
+        code: its exit code, negative for a signal; ``None`` if it did not end by itself.
         last: the end of its standard error.
         began: whether it was ready for requests.
     """

@@ -1,7 +1,7 @@
-"""The plugin of pytest: a fixture ``compile_lens``, and a page for each test that failed.
+"""pytest plugin: a fixture ``compile_lens``, and a page for each capture of a failed test.
 
 It is registered wherever compile_lens is installed, and does nothing for a suite that does not use it: it imports
-nothing, torch least of all, until a test takes the fixture and asks it for something.
+nothing, not even torch, until a test takes the fixture and uses one of its names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("compile-lens").addoption(
         "--compile-lens-report",
         metavar="DIR",
-        help="keep a page of each capture that a failing test made with the fixture compile_lens, or failed about",
+        help="write a page for each capture of a failing test into DIR",
     )
 
 
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def compile_lens(request: pytest.FixtureRequest) -> Lens:
-    """The names of compile_lens (``compile_lens.expect(f, x)``), loaded when they are asked for."""
+    """The names of compile_lens (``compile_lens.expect(f, x)``), loaded on first use."""
     from .trials.checks import Lens
 
     lens = Lens()

@@ -1,4 +1,4 @@
-"""Versions: of this package, and which ones of torch and Triton it knows."""
+"""Version of this package, and the versions of torch and Triton that it knows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ OUTPUT_SCHEMA = 1
 
 
 OLDEST = (2, 11)
-
+"""The oldest supported torch."""
 
 NEWEST_TESTED = (2, 15)
+"""The newest torch that the tests run on."""
 
 
 def parse(version: str) -> tuple[int, int]:
-    """``"2.13.0+cpu"`` as ``(2, 13)``: versions are compared as numbers, never as text."""
+    """Return a version as two numbers, ``(2, 13)`` for ``"2.13.0+cpu"``, since text compares wrongly."""
     match = re.match(r"(\d+)\.(\d+)", version)
     if match is None:
         raise ValueError(f"torch.__version__ is {version!r}: it does not start with two numbers")
@@ -35,7 +36,7 @@ TRITON = {
     (2, 14): "3.8",
     (2, 15): "3.9",
 }
-"""The Triton that each torch is made with. Wheels of torch for the CPU ask for none."""
+"""The Triton that each torch is built with. CPU wheels of torch do not require it."""
 
 
 def triton_command(torch: tuple[int, int] | None = None) -> str:
@@ -46,7 +47,7 @@ def triton_command(torch: tuple[int, int] | None = None) -> str:
 
 @functools.cache
 def torch_version() -> tuple[int, int]:
-    """The running torch as two numbers."""
+    """Return the version of the running torch as two numbers."""
     import torch
 
     return parse(torch.__version__)

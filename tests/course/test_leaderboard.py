@@ -114,7 +114,7 @@ def test_what_hides_in_an_operator_has_no_place() -> None:
 
     none, reasons = figures.measured(WANTED, lambda *inputs: hidden(*inputs))
     assert none == () and reasons == [
-        "Not all bytes that it moves are known: there is an operator that nobody can look into."
+        "Not all bytes that it moves are known: one of its operators cannot be inspected."
     ]
 
 

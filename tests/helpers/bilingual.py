@@ -1,4 +1,4 @@
-"""What is equal in a text and in its Chinese version: code, but for its prose, and numbers, in digits or in words."""
+"""Facts that are equal in a text and its Chinese version: code, except its prose, and numbers, in digits or words."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def told(code: str) -> ast.Module:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two pieces of code are equal, but for texts that are Chinese in the second.
+    """Return True if two pieces of code are equal, except for texts that are Chinese in the second.
 
     What names an exercise is the same; so is, in any order, what stands in a text's braces. A text has no number
     that the other lacks.

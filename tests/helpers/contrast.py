@@ -1,4 +1,4 @@
-"""How well one colour is read on another."""
+"""Contrast of one colour on another."""
 
 from __future__ import annotations
 

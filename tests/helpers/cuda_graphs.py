@@ -1,4 +1,4 @@
-"""What torch itself logs of CUDA graphs while captures for an H100 are made: a process for ``test_cuda_graphs.py``.
+"""Print torch's own log of CUDA graphs during captures for an H100: a process for ``test_cuda_graphs.py``.
 
 Prints a line of JSON for each program: what the capture says, and torch's own log of the partitions that it makes of
 the same scheduler, before that of the capture itself, which has CUDA graphs off.

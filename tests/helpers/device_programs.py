@@ -20,7 +20,7 @@ from suite import SUITE, rand
 from torch import nn
 
 TARGETS = Path(__file__).resolve().parents[1] / "_torch" / "targets"
-"""Where the tests of targets are, whose programs these are."""
+"""Folder of the tests of targets, which define these programs."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Program:
 
 
 def programs(groups: tuple[str, ...] = ()) -> list[Program]:
-    """Those of the given groups (none: of all), in their order."""
+    """Return the programs of the given groups (none: of all), in order."""
     if str(TARGETS) not in sys.path:
         sys.path.append(str(TARGETS))
     return [Program(g, name, make) for g in groups or GROUPS for name, make in GROUPS[g]().items()]
@@ -46,7 +46,7 @@ Makers = dict[str, Callable[[str], tuple[Any, tuple[Any, ...]]]]
 
 
 OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
-"""What a kernel's source holds of an installation."""
+"""Parts of a kernel's source that depend on the installation."""
 
 
 def told(kernels: Iterable[Any]) -> list[tuple[str, str, int, str]]:

@@ -1,4 +1,4 @@
-"""Which operators plain PyTorch dispatches."""
+"""Operators that plain PyTorch dispatches."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def stop(again: float = 0.0) -> str:
 
 
 def interpreter() -> dict[str, Any]:
-    """What the interpreter's options made of it."""
+    """Return the effects of the interpreter's options."""
     flags = {name: getattr(sys.flags, name) for name in dir(sys.flags) if name[0] != "_"}
     plain = {name: value for name, value in flags.items() if isinstance(value, (int, bool))}
     return {"flags": plain, "warnings": sys.warnoptions, "options": dict(sys._xoptions)}

@@ -117,7 +117,7 @@ def exercises(name: str) -> list[str]:
 
 
 def exercises_wait(name: str) -> None:
-    """What checks the exercises waits for a function."""
+    """Assert that the cells which check the exercises wait for a function."""
     for key in exercises(name):
         verdict = text(run(name)[f"exercise-{key[-1]}"])
         assert verdict.startswith(f"{key}: not yet.") and "the function is still empty" in verdict

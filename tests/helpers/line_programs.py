@@ -115,7 +115,7 @@ def _bare(text: str) -> str:
 
 
 def faults(first: list[Written], second: list[Written], line: int, without: bool) -> tuple[list[str], int]:
-    """What is wrong with the links of ``first``, of which ``second`` differs in one line; and how many lines changed.
+    """Return the faults in the links of ``first`` (``second`` differs from it in one line), and how many lines changed.
 
     A text that the other has fewer times is there because of the line: so many of its lines have to lead to it.
     ``without`` the line, its derivative is gone as well, and what was computed again for it; then everything that

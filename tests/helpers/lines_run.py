@@ -1,4 +1,4 @@
-"""Which lines Python itself runs, by its own trace function."""
+"""Lines that Python itself runs, by its own trace function."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ def _without_names(part: str) -> re.Pattern[str]:
 _AT_MOST = re.compile(r"(?<=at most )[\d,]*\d")
 
 _PARTS = re.compile(r" - | (?=fusing would)| (?=to try: )")
-"""What stands between the parts of an answer."""
+"""Separator between the parts of an answer."""
 
 
 def _clauses(line: str) -> list[str]:

@@ -29,7 +29,7 @@ LARGEST, SMALL = 4000, 120
 
 @dataclass
 class Reads:
-    """What was seen of one argument: whether it was looked at in each call, and ``(elements read, elements)``."""
+    """Observations of one argument: whether each call read it, and ``(elements read, elements)``."""
 
     looked_at: list[bool] = field(default_factory=list)
     counts: list[tuple[int, int]] = field(default_factory=list)

@@ -136,7 +136,7 @@ def _is_free(name: str, function: Any) -> bool:
 
 
 def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
-    """What torch does by itself: whether it compiles this, its launches, and whether it agrees with eager."""
+    """Return torch's own result: whether it compiles the call, its launches, and whether it agrees with eager."""
     import torch._inductor.config as config
 
     fn, args, kwargs = call_of(op, grad)
@@ -175,7 +175,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
 
 
 def _shared(result: Any, args: Any, kwargs: Any) -> list[list[bool]]:
-    """Of each tensor of the result, whose memory among those that were given it has."""
+    """Return for each tensor of the result the given tensor that it shares memory with."""
     given, made = (
         [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
         for tree in ((args, kwargs), result)
@@ -202,7 +202,7 @@ def _with_eagers_numbers(op: Any, grad: bool) -> Any:
 
 
 def same(result: Any, eager: Any) -> bool | None:
-    """Whether torch holds them for close; ``None`` for what it does not compare."""
+    """Return True if torch considers them close; ``None`` for values that it does not compare."""
     try:
         torch.testing.assert_close(result, eager, equal_nan=True)
     except AssertionError:
@@ -216,7 +216,7 @@ def same(result: Any, eager: Any) -> bool | None:
 
 
 def ours(op: Any, grad: bool, build: bool) -> dict[str, Any]:
-    """What the record and ``verify`` say of the same call."""
+    """Return the results of the record and of ``verify`` for the same call."""
     import compile_lens
 
     torch._dynamo.reset()
@@ -253,7 +253,7 @@ def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]
 
 
 def problems(name: str, torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
-    """Where this project says something else than torch does."""
+    """Return the points in which this project's results differ from torch's."""
     found = []
     if mine["launches"] != torchs["launches"]:
         found.append(f"launches {mine['launches']}, torch {torchs['launches']}: {torchs['calls']}")
@@ -337,7 +337,7 @@ def read(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """What is wrong, and the shares."""
+    """Return the faults, and the shares."""
     judged = [r for r in rows if r["ok"] is not None]
     lines = [f"{r['name']:45} {'; '.join(r['problems'])}" for r in judged if not r["ok"]]
     lines += [f"{r['name']:45} {REFUSED}: {r['torch']['refused']}" for r in rows if r["ok"] is None]

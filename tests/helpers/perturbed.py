@@ -301,7 +301,7 @@ def changed(first: Sequence[str], second: Sequence[str]) -> tuple[set[int], set[
 
 
 def faults(first: Sequence[Seen], second: Sequence[Seen]) -> list[str]:
-    """What is wrong with the maps of two captures that differ in one operator; empty if they are right."""
+    """Return the faults in the maps of two captures that differ in one operator; empty if there are none."""
     if len(first) != len(second):
         return [f"{len(first)} kernels against {len(second)}"]
     found = []

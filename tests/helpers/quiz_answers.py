@@ -67,7 +67,7 @@ def atens(function: Function, *inputs: Any) -> list[str]:
 
 
 def step(function: Function, x: torch.Tensor, target: str) -> int:
-    """How many numbers a kernel in C++ takes at a time."""
+    """Return how many numbers a C++ kernel processes at a time."""
     source = capture(function, x, target=target).kernels[0].source
     return max(map(int, re.findall(r"\+=static_cast<int64_t>\((\d+)L\)", source)))
 

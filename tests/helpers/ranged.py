@@ -58,7 +58,7 @@ def run(name: str) -> Any:
 
 
 def fits(name: str) -> list[bool]:
-    """Of each tried call, whether torch has a form for it, by torch's own check of its guards."""
+    """Return for each tried call whether torch has a variant for it, by torch's own check of its guards."""
     run(name)
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(PROGRAMS[name].__code__)
     tried = [{"x": torch.ones(rows), "step": step} for rows, step in TRIED]

@@ -23,7 +23,7 @@ DIFFERS: dict[str, Program] = {}
 
 
 def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
-    """One that runs the graph as it is: by a name torch would import all of its backends."""
+    """Run the graph as is; by a name, torch would import all of its backends."""
     return gm.forward
 
 

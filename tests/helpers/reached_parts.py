@@ -1,4 +1,4 @@
-"""What the programs of ``reached_programs.py`` reach through a module: a test changes it, and imports nothing anew."""
+"""Objects that the programs of ``reached_programs.py`` reach through a module; a test changes them in place."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ REASONS = (fusion, line_origins, lowered_nodes, buffer_lifetimes, rewrite_origin
 
 STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), (passes, "begin"),
           (buffer_lifetimes, "record"), (partitioner, "record"))  # fmt: skip
-"""What they are asked to do outside of their hooks."""
+"""Calls of the observers outside their hooks."""
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:

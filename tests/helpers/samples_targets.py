@@ -23,7 +23,7 @@ LINES = {1: "h = layer(x)", 2: "return softmax(h)"}
 
 @dataclass
 class Made:
-    """What a capture is made of. Nodes are ``name: (target, line, inputs)``; lowered ones may have ``origins``.
+    """Parts of a capture. Nodes are ``name: (target, line, inputs)``; lowered ones may have ``origins``.
 
     Loops are ``name: (kind, target, origins, inputs)``, kernels ``(name, language, kind, groups)``.
     """

@@ -1,4 +1,4 @@
-"""What holds for every capture: lowering against the loops, lines against their kernel, a word for each node."""
+"""Checks that hold for every capture: lowering against the loops, lines against their kernel, a word for each node."""
 
 from __future__ import annotations
 

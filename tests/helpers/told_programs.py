@@ -95,7 +95,7 @@ def replacement(x: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def entry(table: str, name: str, value: Any) -> Iterator[None]:
-    """What Inductor has for an operator; ``None`` for nothing."""
+    """Return Inductor's entry for an operator; ``None`` if there is none."""
     import torch._inductor.decomposition as decomposition
     import torch._inductor.lowering as lowering
 
@@ -154,7 +154,7 @@ called: list[str] = []
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """What cannot be sent to another process, for one operator each, and for one without a decomposition."""
+    """Objects that cannot be sent to another process, for one operator each, and for one without a decomposition."""
     import torch._inductor.decomposition as decomposition
     import torch._inductor.fx_passes.post_grad as post_grad
     import torch._inductor.lowering as lowering
@@ -253,7 +253,7 @@ def programs() -> dict[str, tuple[Callable[..., Any], Callable[[], AbstractConte
 
 
 def compiled(fn: Callable[..., Any]) -> list[list[str]]:
-    """By plain torch: the functions in the C++ of each graph."""
+    """Return the functions in each graph's C++, by plain torch."""
     import torch._inductor.config
     from torch._inductor.utils import run_and_get_code
 
@@ -287,7 +287,7 @@ def captured(fn: Callable[..., Any], target: str) -> list[list[str]]:
 
 
 def main(targets: list[str], every: int = 1) -> None:
-    """What is printed: a line for each target; of ``every`` so many programs, one."""
+    """Print a line for each target, for one of ``every`` so many programs."""
     known = dict(list(programs().items())[::every])
     for target in targets:
         found = {}

@@ -75,7 +75,7 @@ def counts(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 def in_place(x: Any, y: Any) -> Any:
-    """Which branch it takes depends on what the kernel wrote."""
+    """Take a branch that depends on what the kernel wrote."""
     total = x * 0
     counts[(4,)](total, 1000, BLOCK=256)
     return y.sin() if total.flatten()[0] > 999 else y.cos()
@@ -170,7 +170,7 @@ def tuned(x: Any, y: Any) -> Any:
 
 
 def left_to_python(fn: Any) -> Any:
-    """What calls ``fn`` after a break, as plain Python, and is traced again after it."""
+    """Return a function that calls ``fn`` after a break, as plain Python, and is traced again after it."""
     fn = torch.compiler.disable(fn)
 
     def calls(x: Any, y: Any) -> Any:

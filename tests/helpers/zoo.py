@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def compiles(self) -> bool:
-        """Whether at least one graph reaches the backend."""
+        """Return True if at least one graph reaches the backend."""
         return not self.nothing
 
     def make(self) -> Call:

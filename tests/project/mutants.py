@@ -177,7 +177,7 @@ def _turn(seed: int, name: str) -> str:
 
 
 def tests_of(mutant: Mutant, root: Path) -> list[list[str]]:
-    """What meets a mutant first: files of tests that name its module, then the folder of its room."""
+    """Return the tests to run first for a mutant: files that name its module, then the folder of its room."""
     word = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
     folder = room = mutant.room
     while room and not (root / "tests" / room).is_dir():
@@ -269,7 +269,7 @@ def _meet(mutant: Mutant, met: dict[str, Any], root: Path, words: argparse.Names
 
 
 def verdict(met: dict[str, Any]) -> str:
-    """How it ended, in words."""
+    """Return the outcome in words."""
     if met.get("quick"):
         return f"killed by {met['quick']}"
     if "quick" not in met:

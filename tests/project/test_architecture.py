@@ -1,4 +1,4 @@
-"""What ``ARCHITECTURE.md`` and ``CONTRIBUTING.md`` say is so: each file, name and arrow that they tell of is there."""
+"""Facts in ``ARCHITECTURE.md`` and ``CONTRIBUTING.md``: each file, name and arrow that they mention exists."""
 
 from __future__ import annotations
 

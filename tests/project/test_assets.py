@@ -1,4 +1,4 @@
-"""What ``assets/make.py`` makes is what the project draws today; the drawings byte for byte."""
+"""Files of ``assets/make.py``: they are what the project draws today, the drawings byte for byte."""
 
 from __future__ import annotations
 

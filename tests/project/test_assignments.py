@@ -75,7 +75,7 @@ def test_a_solution_is_marked_and_is_code() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_students_copy_is_the_lesson(tmp_path: Path, language: str) -> None:
-    """What nbgrader makes of the solved lesson is the lesson again, beside its metadata and the graded cells."""
+    """nbgrader turns the solved lesson back into the lesson, except for its metadata and the graded cells."""
     pytest.importorskip("nbgrader", reason="nbgrader is not installed: pip install '.[grading]'")
     written = assignments.write(tmp_path / "course", language)
     assert len(written) == 1 + 2 * len(LESSONS)

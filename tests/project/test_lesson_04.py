@@ -81,7 +81,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 @pytest.fixture(scope="module")
 def counted() -> dict[str, tuple[Counter[str], Counter[str]]]:
-    """What Inductor's code of both directions does by each of three partitioners, without a capture.
+    """Return the counts in Inductor's code of both directions for each of three partitioners, without a capture.
 
     The third is the default one on a graph in which equal calls are one.
     """

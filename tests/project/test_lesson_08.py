@@ -60,7 +60,7 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
 
 
 def test_a_long_row_is_read_in_loops() -> None:
-    """What the slider shows: one kernel for each, whose loads and loops are as the text has them."""
+    """The slider shows one kernel for each size, whose loads and loops are those in the text."""
     prose = lessons.prose(NAME)
     longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* there (\w+) times")
     for columns in (512, longest, longest + 1, 2048):

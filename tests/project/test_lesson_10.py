@@ -58,7 +58,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 @pytest.mark.exhaustive
 def test_a_third_way_reads_once_and_stays_right() -> None:
-    """What the text says of ``var``, of Welford, and of the exchanges that are built in, by plain torch."""
+    """The claims about ``var``, Welford, and the built-in exchanges, checked with plain torch."""
     prose = lessons.prose(NAME)
     assert "`x.var(correction=0)` reads x once, and stays right" in prose["variance-meaning"]
     x = torch.rand(4096)

@@ -71,7 +71,7 @@ def test_the_first_who_waits_gets_the_blame() -> None:
 
 
 def _median(scene: str, part: str) -> float:
-    """Of what a clock read, in milliseconds."""
+    """Return the median of a clock's readings, in milliseconds."""
     return 1e3 * statistics.median(RECORDED["readings"][scene][part])
 
 
@@ -82,7 +82,7 @@ def _on_device(scene: str) -> list[tuple[float, float]]:
 
 
 def _gaps(scene: str) -> list[float]:
-    """How long the device had nothing to do between two pieces of work, in milliseconds, the longest first."""
+    """Return the device's idle times between two pieces of work, in milliseconds, the longest first."""
     gaps, end = [], _on_device(scene)[0][1]
     for start, finish in _on_device(scene):
         gaps.append(max(start - end, 0.0))

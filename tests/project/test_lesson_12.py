@@ -64,7 +64,7 @@ def test_what_science_asks_for_is_called() -> None:
 
 
 def test_some_complex_arithmetic_is_written() -> None:
-    """What the text says of sums and parts of complex tensors, by the code that plain torch writes."""
+    """The claims about sums and parts of complex tensors, by the code that plain torch generates."""
     z, w = (torch.rand(1000, dtype=torch.complex64) for _ in range(2))
 
     def kernels(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> int:

@@ -21,7 +21,7 @@ ANSWERS = {
     "1.1": "    return x.sin().cos().tanh().exp().sqrt().neg()",  # not what any solution says
     "1.2": "    return x.sin() + x.cos()",  # the misconception: two calls of Dynamo are two kernels
 }
-"""What a student wrote who left the third exercise as it was."""
+"""Answers of a student who left the third exercise unchanged."""
 
 
 def _nbgrader(folder: Path, *command: str) -> None:

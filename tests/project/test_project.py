@@ -1,4 +1,4 @@
-"""What a new user and CI meet first says the same in every place: README, CI, packaging, command line."""
+"""The first steps of a new user and of CI: README, CI, packaging and command line agree."""
 
 from __future__ import annotations
 

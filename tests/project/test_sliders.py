@@ -1,4 +1,4 @@
-"""What the texts beside the sliders of the lessons say, by plain torch and by captures of the same programs."""
+"""Claims in the texts beside the sliders of the lessons, by plain torch and by captures of the same programs."""
 
 from __future__ import annotations
 

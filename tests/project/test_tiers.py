@@ -1,4 +1,4 @@
-"""Which tests and cases each tier runs, and that a nightly run goes on where it was stopped."""
+"""The tests and cases that each tier runs; a nightly run continues where it was stopped."""
 
 from __future__ import annotations
 

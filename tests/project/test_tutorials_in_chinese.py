@@ -60,7 +60,7 @@ def test_it_has_the_same_cells_and_the_same_code(name: str) -> None:
 
 @for_each(LESSONS)
 def test_it_says_the_same_numbers(name: str) -> None:
-    """What stands in digits in English does so in Chinese; and no number in Chinese is one of its own."""
+    """Numbers in digits in English are in digits in Chinese, and the Chinese text has no number of its own."""
     for cell, english, chinese in prose(name):
         assert digits(english) <= digits(chinese), cell
         assert numbers_in_chinese(chinese) <= numbers_in_english(english), cell
@@ -95,7 +95,7 @@ def test_what_it_links_to_is_there(name: str) -> None:
 
 
 CHANCE = r"(ipykernel_\d+/)?\d+\.py|tensor\(\[[^\]]*\]|\d+\.\d+"
-"""What differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
+"""Text that differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
 
 
 CLOCKED = {

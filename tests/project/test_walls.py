@@ -281,7 +281,7 @@ def test_a_file_is_short() -> None:
 
 
 def fresh(code: str) -> str:
-    """What a new interpreter prints."""
+    """Return what a new interpreter prints."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -27,8 +27,8 @@ EXERCISES = (
         (
             Slip(
                 (Need("masks", AT_LEAST, 1),),
-                "The number of elements that the kernel goes over is no multiple of the largest block that might be "
-                "chosen, so that the last block may reach beyond the end.",
+                "The number of elements that the kernel goes over is not a multiple of the largest block that might be "
+                "chosen, so the last block may reach beyond the end.",
             ),
         ),
         (
@@ -46,7 +46,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is no Triton kernel.",
+                "A library call is not a Triton kernel.",
             ),
             Slip(
                 (Need("tiles", EXACTLY, 0),),
@@ -69,7 +69,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is no Triton kernel.",
+                "A library call is not a Triton kernel.",
             ),
             Slip(
                 (Need("triton_loops", EXACTLY, 0),),

@@ -85,7 +85,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("skipped", AT_LEAST, 1),),
-                "Python still asks for a number inside the loop, so Dynamo leaves the loop to Python.",
+                "Python still asks for a number inside the loop, so the loop runs eagerly.",
             ),
             Slip(
                 (Need("breaks", AT_LEAST, 1),),

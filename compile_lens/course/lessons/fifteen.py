@@ -67,7 +67,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("eager_ops", AT_LEAST, 5),),
-                "All operators still run. Is the code that is called made anew from the changed graph?",
+                "All operators still run. Was the code that is called generated again from the changed graph?",
             ),
             Slip(
                 (Need("eager_ops", AT_LEAST, 3),),
@@ -77,7 +77,7 @@ EXERCISES = (
         (
             "Two relu are the same as one. What uses the outer node may use the inner one instead.",
             "replace_all_uses_with changes the users, eliminate_dead_code removes what nobody uses, and recompile "
-            "makes the code anew.",
+            "generates the code again.",
         ),
         "def f(module):\n"
         "    for node in module.graph.nodes:\n"

@@ -20,8 +20,8 @@ QUESTIONS = tuple(
 EXERCISES = (
     Exercise(
         "5.1",
-        "Write a function of one matrix that makes a single call in Dynamo's graph, and of which at least four ATen "
-        "operators come.",
+        "Write a function of one matrix that makes a single call in Dynamo's graph, and that becomes at least four "
+        "ATen operators.",
         MATRIX,
         (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 4), *UNBROKEN),
         (
@@ -43,7 +43,7 @@ EXERCISES = (
     ),
     Exercise(
         "5.2",
-        "Write a function of one matrix that becomes exactly one ATen operator, and of which lowering makes at least "
+        "Write a function of one matrix that becomes exactly one ATen operator, and that lowering turns into at least "
         "two loops of its own.",
         MATRIX,
         (

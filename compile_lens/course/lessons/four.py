@@ -42,8 +42,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("kept_bytes", EXACTLY, 0), Need("recomputed", EXACTLY, 0)),
-                "The derivatives ask for nothing that lies in between: what they need is an input, a result, or "
-                "nothing at all.",
+                "The derivatives need no value from in between: they need an input, a result, or nothing at all.",
             ),
         ),
         (

@@ -38,8 +38,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("adding_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
-                "The library's call here is addmm, which multiplies and adds in one go: an addition to a product is no "
-                "launch of its own.",
+                "The library call here is addmm, which multiplies and adds in one go: an addition to a product is not "
+                "a launch of its own.",
             ),
             Slip(
                 (Need("library_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
@@ -60,7 +60,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("launches", AT_LEAST, 3),),
-                "There is work on both sides of the library call. Has all of it to stand where it stands?",
+                "There is work on both sides of the library call. Does all of it have to stay where it is?",
             ),
         ),
         (

@@ -22,7 +22,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("breaks", AT_LEAST, 1),),
-                "A graph break parts the function: each part is compiled by itself, and nothing is fused across.",
+                "A graph break splits the function: each part is compiled by itself, and nothing is fused across.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
@@ -44,7 +44,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("breaks", AT_LEAST, 1),),
-                "A graph break does part the launches, but the task is to do it inside one graph.",
+                "A graph break does separate the launches, but the task is to do it inside one graph.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1), Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
@@ -67,8 +67,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("launches", EXACTLY, 1), Need("adding_calls", EXACTLY, 1)),
-                "The library's call here is addmm, which multiplies and adds in one go: an addition to a product is no "
-                "launch of its own. What would be one?",
+                "The library call here is addmm, which multiplies and adds in one go: an addition to a product is not "
+                "a launch of its own. What would be one?",
             ),
             Slip(
                 (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 1)),

@@ -49,7 +49,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is no kernel of Inductor's: how it goes about it cannot be seen.",
+                "A library call is not a kernel of Inductor's: how it works inside cannot be seen.",
             ),
             Slip(
                 (Need("step", AT_LEAST, 2),),
@@ -77,7 +77,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("tails", AT_LEAST, 1),),
-                "The number of elements that the loop goes over is no multiple of 16, so that something is left over.",
+                "The number of elements that the loop goes over is not a multiple of 16, so something is left over.",
             ),
         ),
         (

@@ -20,8 +20,8 @@ QUESTIONS = (
 EXERCISES = (
     Exercise(
         "6.1",
-        "Write a function of one matrix for which eager PyTorch dispatches at least four operators, and of which "
-        "lowering makes exactly one loop.",
+        "Write a function of one matrix for which eager PyTorch dispatches at least four operators, and that lowering "
+        "turns into exactly one loop.",
         MATRIX,
         (
             Need("eager_ops", AT_LEAST, 4),
@@ -48,13 +48,13 @@ EXERCISES = (
     ),
     Exercise(
         "6.2",
-        "Write a function of one matrix of which lowering makes at least four loops, and fusion one group.",
+        "Write a function of one matrix that lowering turns into at least four loops, and fusion into one group.",
         MATRIX,
         (Need("loops", AT_LEAST, 4), Need("groups", EXACTLY, 1), *UNBROKEN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1), Need("groups", EXACTLY, 1)),
-                "All that is there is a library call: it is no loop, and none is fused with it.",
+                "All that is there is a library call: it is not a loop, and no loop is fused with it.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
@@ -89,8 +89,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", EXACTLY, 1),),
-                "Its loops became one group: none needs of another more than what belongs to the same number, or the "
-                "same row. What has to be finished for all rows before the rest can begin?",
+                "Its loops became one group: none needs more from another than the same number, or the same row. What "
+                "has to be finished for all rows before the rest can begin?",
             ),
         ),
         (

@@ -34,7 +34,7 @@ def turned(x: Any) -> Any:
     return 2 * x.t()
 
 
-_NOT_ONCE = "The kernel of `doubled` is not launched, or more than once."
+_NOT_ONCE = "The kernel of `doubled` is not launched, or is launched more than once."
 
 EXERCISES = (
     Exercise(

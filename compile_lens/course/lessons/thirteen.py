@@ -95,7 +95,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library's call reads its operands from memory and writes its result there: compiled, too.",
+                "A library call reads its operands from memory and writes its result there: compiled, too.",
             ),
         ),
         (

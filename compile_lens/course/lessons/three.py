@@ -32,7 +32,7 @@ def counted(x: Any) -> Any:
 
 _BROKEN = Slip(
     (Need("breaks", AT_LEAST, 1),),
-    "A graph break parts the function, and each part is compiled by itself: the task is about one graph.",
+    "A graph break splits the function, and each part is compiled by itself: the task is about one graph.",
 )
 
 EXERCISES = (

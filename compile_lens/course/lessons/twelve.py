@@ -80,7 +80,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("launches", AT_LEAST, 2), Need("own_kernels", AT_LEAST, 1)),
-                "There is a library's call, and work of the compiler's own beside it.",
+                "There is a library call, and code of the compiler's own next to it.",
             ),
         ),
         (
@@ -131,7 +131,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("not_modelled", AT_LEAST, 1),),
-                "Of a kernel here there is no verdict: how much arithmetic it does is not modelled. Take work "
+                "A kernel here has no verdict: how much arithmetic it does is not modelled. Take work "
                 "whose operations can be counted.",
             ),
             Slip(
@@ -145,7 +145,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "There is a library's call, but it does too few operations for each byte that it moves.",
+                "There is a library call, but it does too few operations for each byte that it moves.",
             ),
         ),
         (
@@ -170,7 +170,7 @@ EXERCISES = (
             VALUE_NEEDED,
             Slip(
                 (Need("library_calls", AT_LEAST, 12),),
-                "Each head has two products of its own. What is alike in one operator over many?",
+                "Each head has two products of its own. Can one batched operator do the same work for all heads?",
             ),
             Slip(
                 (Need("bytes_after", AT_LEAST, 5_100_001),),

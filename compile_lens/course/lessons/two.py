@@ -34,7 +34,7 @@ def scaled(x: Any) -> Any:
 EXERCISES = (
     Exercise(
         "2.1",
-        "Write a function of one tensor that has a graph break, and of which Dynamo makes only one graph.",
+        "Write a function of one tensor that has a graph break, and for which Dynamo makes only one graph.",
         _X,
         (Need("breaks", AT_LEAST, 1), Need("graphs", EXACTLY, 1)),
         (

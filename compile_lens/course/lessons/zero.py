@@ -28,11 +28,11 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", EXACTLY, 0),),
-                "The compiler knows the formulas of all that stands here, and generated a kernel itself.",
+                "The compiler knows formulas for everything here, and generated a kernel itself.",
             ),
             Slip(
                 (Need("own_kernels", AT_LEAST, 1),),
-                "There is a library's call, but beside it stands work that the compiler did itself.",
+                "There is a library call, but the compiler also generated code of its own next to it.",
             ),
         ),
         (
@@ -50,15 +50,15 @@ EXERCISES = (
         (
             Slip(
                 (Need("own_kernels", EXACTLY, 0),),
-                "All of it was handed to a library. Take a part of the way yourself.",
+                "All of it was handed to a library. Do part of the work yourself.",
             ),
             Slip(
                 (Need("det_calls", AT_LEAST, 1),),
-                "The library's det is still called: what stands beside it is not yet a part of the way.",
+                "The library's det is still called: the code next to it does not do part of its work yet.",
             ),
         ),
         (
-            "The lesson has one way. Is there a library's function that gives the determinant in two pieces?",
+            "The lesson shows one way. Is there a library function that gives the determinant in two pieces?",
             "torch.linalg.slogdet gives a sign, and the logarithm of the rest.",
         ),
         "def f(x):\n    sign, logarithm = torch.linalg.slogdet(x)\n    return sign * torch.exp(logarithm)",

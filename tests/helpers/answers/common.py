@@ -9,7 +9,7 @@ import torch
 
 Made = Callable[..., Any]
 Mistake = tuple[Made, str, str]
-"""What many would write, what is said of its capture, and what is said of the mistake."""
+"""An answer that many would write, the message for its capture, and the message for the mistake."""
 
 
 def halved(x: torch.Tensor) -> torch.Tensor:

@@ -29,7 +29,7 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: x[:992] * 2,
             "1 comparison with the number of elements; required",
-            "no multiple of the largest block",
+            "not a multiple of the largest block",
         ),
         (halved, "1 graph break; required", ""),
     ],
@@ -40,11 +40,11 @@ MISLED: dict[str, list[Mistake]] = {
             "0 kernels with blocks of two dimensions; required",
             "ask for different orders",
         ),
-        (lambda x: x @ x, "1 library call; required", "is no Triton kernel"),
+        (lambda x: x @ x, "1 library call; required", "is not a Triton kernel"),
     ],
     "8.3": [
         (lambda x: x.sum(1), "0 loops in Triton kernels; required", "in one block"),
         (lambda x: x.sin().cos(), "0 loops in Triton kernels; required", "in one block"),
-        (lambda x: x @ x, "1 library call; required", "is no Triton kernel"),
+        (lambda x: x @ x, "1 library call; required", "is not a Triton kernel"),
     ],
 }

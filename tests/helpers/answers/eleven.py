@@ -96,7 +96,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.cos(x), "0 sines in the kernels; required", "There are fewer."),
     ],
     "11.2": [
-        (followed, "Nothing of it was compiled", "Dynamo leaves the loop to Python"),
+        (followed, "Nothing of it was compiled", "the loop runs eagerly"),
         (_as_float, "Nothing of it was compiled", "Python still asks for a number"),
         (_once, "1 graph break; required", "only once now"),
         (lambda x: torch.sin(x), "its result has other values", ""),

@@ -20,7 +20,7 @@ MISLED: dict[str, list[Mistake]] = {
             "2 launches",
             "A library call is a launch",
         ),
-        (lambda x: loops(torch.ones(3)), "It works on nothing that it was called with", ""),
+        (lambda x: loops(torch.ones(3)), "It uses none of the inputs that it was called with", ""),
         (halved, "1 graph break", "nothing is fused across"),
         (
             lambda x: loops(x) if torch.compiler.is_compiling() else x.sin(),

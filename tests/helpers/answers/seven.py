@@ -25,7 +25,7 @@ MISLED: dict[str, list[Mistake]] = {
     ],
     "7.2": [
         (lambda x: torch.lgamma(x), "16 numbers at a time; required: exactly 1", "no obstacle"),
-        (lambda x: torch.cumsum(x, 0), "1 library call; required", "no kernel of Inductor's"),
+        (lambda x: torch.cumsum(x, 0), "1 library call; required", "not a kernel of Inductor's"),
         (
             lambda x: x[:1] * 2,
             "Its capture has no loop in a C++ kernel, so no step; required: exactly 1",

@@ -36,7 +36,7 @@ MISLED: dict[str, list[Mistake]] = {
         ),
     ],
     "6.3": [
-        (lambda x: (x.sin(), x.cos()), "1 group after fusion; required", "none needs of another more"),
+        (lambda x: (x.sin(), x.cos()), "1 group after fusion; required", "none needs more from another"),
         (lambda x: torch.softmax(x, 1), "1 group after fusion; required", "or the same row"),
         (lambda x: x.sin().cos(), "1 group after fusion; required", "All of it became one loop"),
         (lambda x: torch.relu(x @ x), "1 library call; required", "only loops of Inductor's own"),

@@ -38,7 +38,7 @@ MISLED: dict[str, list[Mistake]] = {
         (stepped, "4 compilations; required: at most 2", "each size needs a graph of its own"),
         (stepped, "for numbers above 0 its result has other values", ""),
         (lambda x: x + 8, "its result has other values", ""),
-        (lambda x: sum([x.item() for x in x]) + x, "graph break", "A graph break parts the function"),
+        (lambda x: sum([x.item() for x in x]) + x, "graph break", "A graph break splits the function"),
     ],
     "3.3": [
         (plain, "2 compilations; required: exactly 3", "one variant served all the others"),

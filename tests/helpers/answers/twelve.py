@@ -101,7 +101,7 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: torch.linalg.det(x) * 1.5 / 1.5,
             "2 launches; required",
-            "work of the compiler's own beside it",
+            "code of the compiler's own next to it",
         ),
         (lambda x: x.sum((1, 2)), "its result has other values", ""),
         (halved, "1 graph break; required", ""),

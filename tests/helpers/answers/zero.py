@@ -41,12 +41,16 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "0.1": [
-        (lambda x: torch.sin(x), "0 library calls; required: at least 1", "knows the formulas"),
-        (lambda x: torch.relu(x @ x), "1 kernel of the compiler's own; required", "beside it stands work"),
+        (lambda x: torch.sin(x), "0 library calls; required: at least 1", "knows formulas"),
+        (
+            lambda x: torch.relu(x @ x),
+            "1 kernel of the compiler's own; required",
+            "also generated code of its own",
+        ),
         (halved, "1 graph break; required", ""),
     ],
     "0.2": [
-        (determinant, "0 kernels of the compiler's own; required", "Take a part of the way yourself"),
+        (determinant, "0 kernels of the compiler's own; required", "Do part of the work yourself"),
         (
             lambda x: torch.linalg.det(x) * 1.0,
             "1 call of the library's det; required: exactly 0",
