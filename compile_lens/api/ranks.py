@@ -6,6 +6,7 @@ import datetime
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -194,9 +195,16 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehea
     if len(worlds) > 1:
         sizes = " or ".join(map(str, sorted(worlds)))
         notes += (f"their world sizes differ ({sizes}): they are not from one run",)
-    lacking = sorted(set(range(max(worlds, default=0))) - set(ordered)) if len(worlds) == 1 else []
+    world = max(worlds) if len(worlds) == 1 else 0
+    lacking = first_names(map(str, islice((rank for rank in range(world) if rank not in ordered), 16)), 16)
     if lacking:
-        notes += (f"of {max(worlds)} ranks, these are missing: {', '.join(map(str, lacking[:16]))}",)
+        notes += (f"of {world} ranks, these are missing: {lacking}",)
+    versions: dict[str, list[str]] = {}
+    for rank, record in ordered.items():
+        versions.setdefault(record.environment.torch or "not known", []).append(str(rank))
+    if len(versions) > 1:
+        each = (f"{torch} (rank {first_names(ranks)})" for torch, ranks in versions.items())
+        notes += (f"their versions of torch differ: {'; '.join(each)}",)
     for rank, record in ordered.items():
         notes += tuple(
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing

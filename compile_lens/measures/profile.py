@@ -13,6 +13,7 @@ from compile_lens.measures.chain import Chain
 from compile_lens.record.benchmark import (
     BY_NAME,
     BY_ORDER,
+    UNTIMED,
     MeasuredEvents,
     MeasuredGraph,
     MeasuredKernel,
@@ -99,7 +100,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
         if fitting:
             why = f"several compiled graphs of the trace ran these launches: {', '.join(fitting)}; say which by id="
         elif not known:
-            why = "the trace holds no run of a compiled graph"
+            why = f"the trace holds no run of a compiled graph{_of_readable(trace)}"
         missing.append(Missing(compilation.id, why))
     for id in {id for id, times in Counter(chosen.values()).items() if times > 1}:
         for compilation_id in [c for c, chosen_id in chosen.items() if chosen_id == id and c not in ids]:
@@ -134,8 +135,15 @@ def profile_of_graphs(
             compilation = next(c.id for c in record.compilations if code in c.code.values())
             measured = _measured(record, compilation, code, id, own, trace.device)
             graphs.append(measured)
-    none = () if graphs else (Missing("compiled graphs", "the trace holds no run of one"),)
+    none = (
+        () if graphs else (Missing("compiled graphs", f"the trace holds no run of one{_of_readable(trace)}"),)
+    )
     return _profile(trace, graphs, none)
+
+
+def _of_readable(trace: ProfilerTrace) -> str:
+    """Return the restriction of a statement on all events of a trace; ``""`` if all could be read."""
+    return " that can be read" if any(one.stage == UNTIMED for one in trace.missing) else ""
 
 
 def profile_alone(trace: ProfilerTrace) -> Profile:

@@ -177,6 +177,10 @@ class MeasuredGraph:
     launches: int = 0
 
 
+UNTIMED = "events"
+"""Stage of what ``Profile.missing`` says of events of a trace without readable times."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """Times of kernels, measured by torch's profiler and read from a trace that it exported, or by a clock at each

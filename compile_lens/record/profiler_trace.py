@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecordError, UsageError
+from .benchmark import UNTIMED
 from .json_stream import JsonStreamError, elements
 from .missing import Missing
 
@@ -258,7 +259,7 @@ def _missing(untimed: int, shared: set[Any], processes: int) -> tuple[Missing, .
     counts = (
         (
             untimed,
-            "events",
+            UNTIMED,
             f"{untimed:,} have no start and duration that can be read: counts and times are at least these",
         ),
         (

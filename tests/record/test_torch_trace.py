@@ -55,6 +55,16 @@ LOG = (
 )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [LOG + start("2/0", "h", 20), re.sub(r'"frame_id": (\d+)', r'"frame_id": "\1"', LOG)],
+    ids=["the last compile does not end", "ids of another type"],
+)
+def test_counts_are_at_least_where_a_compile_cannot_be_read(text: str) -> None:
+    assert "graphs" not in counts(read(LOG)).at_least
+    assert {"graphs", "breaks", "recompiles"} <= set(counts(read(text)).at_least)
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_a_log_with_other_ends_of_lines_is_the_same(ending: str) -> None:
     record = read(LOG.replace("\n", ending))

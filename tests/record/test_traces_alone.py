@@ -195,6 +195,15 @@ def measured(tmp_path: Path, own: list[dict[str, Any]]) -> Profile:
     return profile
 
 
+def test_a_graph_whose_times_are_not_numbers_is_not_denied(tmp_path: Path) -> None:
+    own = events("cuda_runtime", "cudaLaunchKernel")
+    none = measured(tmp_path, own[:3])
+    texts = measured(tmp_path, [{**one, "ts": str(one.get("ts"))} for one in own])
+    for profile, part in ((none, False), (texts, True)):
+        for said in (words.measured(profile), profile.missing[0].reason):
+            assert "no run of" in said and ("that can be read" in said) is part
+
+
 @pytest.mark.parametrize(
     ("first", "words"),
     [

@@ -150,6 +150,8 @@ def _note(log: CompileLog, entry: Entry) -> None:
         log.announced[event[1], event[4]] += event[1] in _CACHE_LOOKUP_KINDS
     elif kind in _CACHE_LOOKUP_KINDS:
         _record_cache_lookup(log, entry)
+    elif kind == "dynamo_start" and "/" not in entry.id:
+        raise ValueError("a compile without an id")
     elif not entry.id or kind in (*CODE_KINDS, *VLLM_KINDS):
         if kind in (*VLLM_KINDS, "graph_dump"):
             log.vllm.note(entry)

@@ -106,6 +106,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
             *_not_in_log(frames),
             *([Missing(claims.BREAKS, OLD)] if old else ()),
             *_damaged(damage),
+            *([Missing(claims.EVALUATIONS, "the log ends before a compile does")] if lost else ()),
             # Torch numbers the names of files from 0, and writes each where it first needs it.
             *(_NO_BEGINNING if log.files and 0 not in log.files else ()),
         ),
