@@ -299,7 +299,8 @@ def _take_gradients(
             names.setdefault(id(tensor), name)
             if tensor._is_view() and tensor._base is not None:
                 names.setdefault(id(tensor._base), f"what {name} is a view of")
-    edges = [(x, edge) for x, edge in gradient_edges(list(roots.values())) if id(x) in names]
+    # To leaves without a name too, as backward(): a compiled backward that was differentiated raises on its way to one.
+    edges = gradient_edges(list(roots.values()))
     if not edges:
         return
     try:
@@ -310,7 +311,8 @@ def _take_gradients(
     except Exception as error:  # a freed graph, or a missing derivative or operator
         observation.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
-    by_name = {names[id(leaf)]: x for leaf, x in sum_by_leaf((leaf for leaf, _ in edges), gradients)}
+    sums = sum_by_leaf((leaf for leaf, _ in edges), gradients)
+    by_name = {names[id(leaf)]: x for leaf, x in sums if id(leaf) in names}
     shared = _memories(before, observation.all_after, saved_state)
     observation.gradients = {
         n: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))

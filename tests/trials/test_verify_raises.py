@@ -95,6 +95,26 @@ def test_code_for_an_absent_device_that_raises_is_not_compared() -> None:
     assert "double backward" in reason
 
 
+@pytest.mark.full
+def test_a_backward_that_only_raises_past_the_inputs_is_not_compared() -> None:
+    """Torch's CompiledFunctionBackward has no edge to ``w`` here: ``backward()`` raises, ``autograd.grad`` finds no use."""
+
+    def slope(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        (g,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
+        return (g.norm(2, dim=1) - 1).square().sum()
+
+    x, w = torch.rand(3, 4, requires_grad=True), torch.rand(4, 4, requires_grad=True)
+    torch._dynamo.reset()
+    compiled = torch.compile(slope)(*(t.detach().clone().requires_grad_() for t in (x, w)))
+    with pytest.raises(RuntimeError, match="double backward") as caught:
+        compiled.backward()
+    torch._dynamo.reset()
+    report = capture(slope, x, w).verify()
+    assert report.verdict == "agrees in part"
+    [(name, reason)] = report.not_compared
+    assert name == "gradients" and str(caught.value) in reason
+
+
 def test_a_result_that_ran_eagerly_has_no_backward_that_was_built() -> None:
     """Its gradient cannot be taken from ones: a sparse tensor is filled by none of torch's operators."""
     x = torch.rand(4, 4, requires_grad=True)
