@@ -13,6 +13,7 @@ import torch
 
 from ...record.graph import Node
 from ...record.memory import UNKNOWN_KIND, Memory
+from ..graphs import fx_values
 from ..ground.quantized import buffer_dtype
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
@@ -113,8 +114,9 @@ class _Facts:
 
 
 def allocated(lowering: Any, buffer: Any) -> int | None:
-    """Return the bytes that Inductor allocates for a buffer; None if the size depends on data or it is no tensor."""
-    if not _has_size(buffer):
+    """Return the bytes that Inductor allocates for a buffer; None if the size depends on data, or it is no tensor or a
+    sparse one."""
+    if not _has_size(buffer) or _is_sparse(buffer):
         return None
     known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
     return None if known is None else known * buffer_dtype(buffer).itemsize
@@ -156,6 +158,13 @@ def _has_size(buffer: Any) -> bool:
     from torch._inductor import ir
 
     return isinstance(getattr(buffer, "layout", None), ir.Layout)
+
+
+def _is_sparse(buffer: Any) -> bool:
+    """Return True if a buffer is a sparse tensor, whose elements have no place in Inductor's layout."""
+    node = getattr(buffer, "origin_node", None)
+    value = node.meta.get("val") if node is not None else None
+    return isinstance(value, torch.Tensor) and value.layout not in fx_values.DENSE_LAYOUTS
 
 
 def _number(expression: Any, sizevars: Any) -> int | None:

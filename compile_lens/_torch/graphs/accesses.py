@@ -71,7 +71,7 @@ class Accesses:
             if self._written_already(node):
                 return 0, 0
             (part,) = values.tensors(_value(node.args[1]))
-            return _bytes(part), product(elements(part.shape), part.dtype.itemsize)
+            return fx_values.bytes_of(part), product(elements(part.shape), part.dtype.itemsize)
         if name in SCATTERS:
             return self.moved(node, in_place=self._in_place(node))
         if in_part(node.target):
@@ -104,7 +104,7 @@ class Accesses:
         """Return the tensors of a node, cached since most nodes have several readers."""
         if node not in self._held:
             tensors = values.tensors(_value(node))
-            self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in tensors}
+            self._held[node] = {id(t): (t, fx_values.bytes_of(t), _buffer(t)) for t in tensors}
         return self._held[node]
 
     def _written_already(self, node: torch.fx.Node) -> bool:
@@ -172,16 +172,16 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     if places is None:
         part = operand_reads.written(name, named)
         results += _changed(target, named, results)
-        writes = total(_bytes(t) for t in results)
+        writes = total(fx_values.bytes_of(t) for t in results)
         if part is not None and writes is not None:
             writes = min(writes, part * results[0].dtype.itemsize)
         return _capped(given, taken), writes
     base = named["self"] if "self" in named else results[0]
-    whole = _bytes(base)
+    whole = fx_values.bytes_of(base)
     placed = None if whole is None else min(places * base.dtype.itemsize, whole)
     adds = bare in ACCUMULATES or named.get("accumulate") is True or named.get("reduce") is not None
     again = placed if adds else 0
-    kept = 0 if in_place else total(_bytes(t) for t in results)
+    kept = 0 if in_place else total(fx_values.bytes_of(t) for t in results)
     return total((_capped(given, taken), again)), total((kept, placed))
 
 
@@ -197,7 +197,7 @@ def copied(target: Any, args: Any, kwargs: Any) -> int:
     """Return the bytes that a scatter into a new tensor moves to copy the old one; 0 for other operators."""
     name = operator_kinds.base_name(target)
     base = _named(target, args, kwargs).get("self") if name in SCATTERS else None
-    whole = _bytes(base) if isinstance(base, torch.Tensor) and name != "_index_put_impl_" else 0
+    whole = fx_values.bytes_of(base) if isinstance(base, torch.Tensor) and name != "_index_put_impl_" else 0
     return 2 * (whole or 0)
 
 
@@ -209,7 +209,7 @@ def _taken(
     taken: dict[int, int | None] = {}
     for argument, value in named.items():
         for tensor in values.tensors(value):
-            size = _bytes(tensor)
+            size = fx_values.bytes_of(tensor)
             if argument in limits and size is not None:
                 limit = limits[argument]
                 size = None if limit is None else min(size, limit * tensor.dtype.itemsize)
@@ -409,11 +409,6 @@ def _goes_back(node: torch.fx.Node, home: torch.fx.Node) -> bool:
 
 def _distinct(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return list({id(t): t for t in tensors}.values())
-
-
-def _bytes(tensor: torch.Tensor) -> int | None:
-    strided = tensor.layout == torch.strided
-    return fx_values.nbytes(tensor.shape, tensor.stride() if strided else None, tensor.dtype.itemsize)
 
 
 def total(parts: Iterable[int | None]) -> int | None:

@@ -139,9 +139,9 @@ def tensor(val: torch.Tensor) -> Tensor:
     shape = tuple(val.shape)
     stride = val.stride() if strided else None
     facts = val.dtype, val.device, bool(val.requires_grad)
-    if _PLAIN.issuperset(map(type, (*shape, *(stride or ())))):
-        return _fixed(shape, stride, *facts)
-    return _tensor(shape, stride, *facts)
+    make = _fixed if _PLAIN.issuperset(map(type, (*shape, *(stride or ())))) else _tensor
+    record = make(shape, stride, *facts)
+    return record if val.layout in DENSE_LAYOUTS else dataclasses.replace(record, nbytes=None)
 
 
 def _tensor(
@@ -187,6 +187,17 @@ def hint(number: Any) -> int | None:
     if isinstance(seen_size, int):
         return seen_size
     return None
+
+
+DENSE_LAYOUTS = frozenset((torch.strided, torch._mkldnn))  # type: ignore[attr-defined]
+"""Layouts in which a tensor has an element for each index."""
+
+
+def bytes_of(val: torch.Tensor) -> int | None:
+    """Return the bytes of a tensor's distinct elements; None if a size is unknown, as that of a sparse tensor is."""
+    if val.layout not in DENSE_LAYOUTS:
+        return None
+    return nbytes(val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize)
 
 
 def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:

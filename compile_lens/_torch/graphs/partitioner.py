@@ -243,11 +243,7 @@ def _nbytes(val: Any) -> int | None:
     """Return the bytes of a value's distinct elements; 0 for a number, None for other values."""
     if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
         return 0
-    if not isinstance(val, torch.Tensor):
-        return None
-    return fx_values.nbytes(
-        val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize
-    )
+    return fx_values.bytes_of(val) if isinstance(val, torch.Tensor) else None
 
 
 @contextlib.contextmanager

@@ -215,3 +215,16 @@ def test_memory_that_a_library_sets_aside_is_no_launch() -> None:
     record = capture(torch.sgn, torch.randn(N, N, requires_grad=True))
     assert record.ledger.backward.figures == (0, 0, 0, 0, 0, 0, 0)
     assert record.ledger.total.launches == 1
+
+
+def test_a_sparse_gradient_has_no_bytes_of_a_dense_one() -> None:
+    """The gradient has 5 rows of 1,000; the least that it can take are the bytes of the operators around it."""
+    weight = torch.nn.EmbeddingBag(1000, 16, mode="sum", sparse=True)
+    i = torch.randint(0, 1000, (5,))
+    record = capture(lambda i, o: weight(i, o).sin(), i, torch.tensor([0, 2]))
+    weight(i, torch.tensor([0, 2])).sin().sum().backward()
+    assert weight.weight.grad is not None and weight.weight.grad.layout == torch.sparse_coo
+    total, _, backward = record.ledger.total, *record.compilations[0].memory
+    for bytes_moved in (total.bytes_before, total.bytes_after, total.eager_bytes):
+        assert isinstance(bytes_moved, AtLeast) and bytes_moved.least < 1000 * 16 * 4
+    assert backward.peak is None and "depend on data" in backward.note
