@@ -61,6 +61,9 @@ TORCH_REASONS: tuple[tuple[str, str], ...] = (
 SUBGRAPH_CALLS = ("Conditional", "Switch", "WhileLoop", "InvokeSubgraph")
 """Inductor's classes that run subgraphs, which the scheduler treats as library calls."""
 
+HOST_NUMBERS = ("DynamicScalar", "DynamicSelectStorageOffset", "DynamicSliceSize", "AssertScalar")
+"""Inductor's classes that read or check a number in the wrapper, which the scheduler treats as library calls."""
+
 SIZE_REASONS = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
 """Reasons that depend on the loop sizes of the two nodes."""
 
@@ -81,11 +84,11 @@ def formatted(reason: str, args: tuple[Any, ...]) -> str:
 
 def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
     """Return a more exact reason if the two nodes prove one, and its evidence."""
-    if reason == "extern" and any(type(n).__name__.startswith("Nop") for n in (node1, node2)):
+    kinds = {type(getattr(n, "node", None)).__name__ for n in (node1, node2)}
+    idle = any(type(n).__name__.startswith("Nop") for n in (node1, node2)) or not kinds.isdisjoint(HOST_NUMBERS)
+    if reason == "extern" and idle:
         reason = "nop"
-    elif reason == "extern" and any(
-        type(getattr(n, "node", None)).__name__ in SUBGRAPH_CALLS for n in (node1, node2)
-    ):
+    elif reason == "extern" and not kinds.isdisjoint(SUBGRAPH_CALLS):
         reason = "steering"
     common = common_buffers(scheduler, node1, node2)
     if reason in ("different indices", "no shared data") and common:

@@ -20,8 +20,13 @@ from ..graphs.accesses import Moved
 def moved(node: Any, lowering: Any) -> Moved:
     """Return the bytes that a scheduler node reads and writes, each None if a size depends on data."""
     deps = getattr(node, "read_writes", None)
-    if deps is None:
+    try:
+        return (None, None) if deps is None else _moved(node, deps, lowering)
+    except _DependsOnData:
         return None, None
+
+
+def _moved(node: Any, deps: Any, lowering: Any) -> Moved:
     if type(node).__name__ == "ForeachKernelSchedulerNode":
         return _moved_separately(node, lowering)
     parts = list(node.get_nodes())
@@ -352,7 +357,9 @@ def _buffer(lowering: Any, name: str) -> _Buffer:
         try:
             sizes = list(buffer.get_size())
             elements, itemsize = _number(_product(sizes), lowering), buffer.get_dtype().itemsize
-            facts = _Buffer(buffer, elements, itemsize, _is_unbacked(sizes))
+            facts = _Buffer(buffer, elements, itemsize, False)
+        except _DependsOnData:
+            facts = _Buffer(buffer, 0, 0, True)
         except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
             facts = _Buffer(buffer, 0, 0, False)
         known[name] = facts
@@ -365,11 +372,8 @@ def _size_of(lowering: Any, name: str) -> tuple[int, int]:
     return facts.elements, facts.itemsize
 
 
-def _is_unbacked(sizes: Iterable[Any]) -> bool:
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    symbolic = [n for n in sizes if type(n) is not int and not getattr(n, "is_Integer", False)]
-    return any(map(free_unbacked_symbols, symbolic))
+class _DependsOnData(Exception):
+    """Raised for a size that is not known before the call."""
 
 
 def _product(sizes: Iterable[Any]) -> Any:
@@ -379,7 +383,11 @@ def _product(sizes: Iterable[Any]) -> Any:
 
 def _number(expression: Any, lowering: Any) -> int:
     """Return a size as a number, with the example values of symbols."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
     try:
         return int(expression)
     except TypeError:
+        if free_unbacked_symbols(expression):
+            raise _DependsOnData from None
         return int(lowering.sizevars.optimization_hint(expression, fallback=0))

@@ -13,6 +13,7 @@ from ...record.graph import Node, Ref, Tensor
 from ..graphs import operator_kinds
 from ..ground.quantized import buffer_dtype
 from . import loop_accesses
+from .fusion_reasons import HOST_NUMBERS
 
 
 def prefix(lowering: Any) -> str:
@@ -132,8 +133,8 @@ def _op_and_kind(node: Any) -> tuple[str, str]:
     name = type(node).__name__
     if name.startswith("Nop"):
         return "nop", "nop"
-    if type(ir_node).__name__ in ("MultiOutput", "MutationOutput"):
-        return "nop", "nop"  # selects one result of an extern call and launches nothing
+    if type(ir_node).__name__ in ("MultiOutput", "MutationOutput", *HOST_NUMBERS):
+        return "nop", "nop"  # selects one result of an extern call or a number, and launches nothing
     if name.startswith("Extern"):
         called = getattr(ir_node, "op_overload", None)
         if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
@@ -316,7 +317,7 @@ def describe(loop: Node, scheduler_node: Any) -> str:
 
 def _call(loop: Node) -> str:
     if loop.op == "nop" or loop.kind == "nop":
-        return "nothing is computed: a result is picked out, or buffers are joined"
+        return "nothing is computed: a result is picked out, a number is read or checked, or buffers are joined"
     return f"calls {loop.target}({', '.join(loop.inputs)})"
 
 
