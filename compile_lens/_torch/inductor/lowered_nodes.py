@@ -272,7 +272,7 @@ def _value_and_parts(
     calls = [operation for operation in own_operations if operation.extern and kinds[operation.name] != "nop"]
     candidates = mutating[-1:] or values[:1] or calls[-1:]
     buffer = candidates[0] if candidates else None
-    rest = [m for m in own_operations if m is not buffer and (m.name in written or kinds[m.name] != "nop")]
+    rest = [m for m in own_operations if m is not buffer and kinds[m.name] != "nop"]
     if buffer is None and not rest:
         return (own_operations[0] if own_operations else None), []
     return buffer, rest

@@ -442,3 +442,24 @@ def test_compiled_autograd_does_not_compile_the_count() -> None:
         under = capture(lambda x: (x.sin() * x).sum(), x)
     assert [one.id for one in under.compilations] == ["0/0"] and not under.breaks
     assert under.compilations[0].eager == plain.compilations[0].eager
+
+
+def inside(x: torch.Tensor) -> torch.Tensor:
+    return (x.tanh() * 3).sigmoid()
+
+
+def test_an_operator_that_aot_autograd_opens_counts_as_what_it_calls() -> None:
+    """The compiler is handed its insides: one operator before against the kernels of all of them would save nothing."""
+    opened = torch.library.triton_op("of_this_test::opened", inside, mutates_args={})
+    opened.register_autograd(lambda ctx, grad: opened(grad) + 1)
+    x = torch.rand(8, 4, requires_grad=True)
+    forward, backward = Dispatched(), Dispatched()
+    with forward, torch.no_grad():
+        (inside(inside(x.sin())) - 1)
+    with backward, torch.no_grad():
+        (inside(inside(x) + 1) + 1) * x.cos()
+    record = capture(lambda x: opened(opened(x.sin())) - 1, x)
+    counted = {p: Counter[str]() for p in ("forward", "backward")}
+    for one in record.compilations[0].eager or ():
+        counted[one.phase][one.name] += one.count
+    assert counted == {"forward": forward.work, "backward": backward.work}

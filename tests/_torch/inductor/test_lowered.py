@@ -393,3 +393,13 @@ def test_readers_of_different_results_of_a_call_share_no_data() -> None:
 
     pairs = all_unfused_pairs(capture(both, ramp(16, 16)))
     assert [pair.follows for pair in pairs] == [True, True] and len({pair.first for pair in pairs}) == 1
+
+
+def test_memory_that_a_library_call_fills_is_no_part_of_the_value() -> None:
+    """The code has ``empty_strided_cpu``, then one ``copy_`` from the real numbers."""
+    record = capture(lambda x: torch.fft.ifft2(x).imag, torch.rand(4, 8))
+    (code,) = record.code.values()
+    assert code.count(".copy_(") == 1
+    (copied,) = (one for one in record.compilations[0].lowered if one.node == "convert_element_type")
+    assert copied.parts == () and copied.loops == (copied.buffer,)
+    assert "is computed in" not in str(record.story())
