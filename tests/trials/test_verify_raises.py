@@ -97,7 +97,7 @@ def test_code_for_an_absent_device_that_raises_is_not_compared() -> None:
 
 @pytest.mark.full
 def test_a_backward_that_only_raises_past_the_inputs_is_not_compared() -> None:
-    """Torch's CompiledFunctionBackward has no edge to ``w`` here: ``backward()`` raises, ``autograd.grad`` finds no use."""
+    """Torch's CompiledFunctionBackward has no edge to ``w``: ``backward()`` raises, ``autograd.grad`` finds no use."""
 
     def slope(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         (g,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)

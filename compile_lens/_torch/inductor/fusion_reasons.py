@@ -85,7 +85,9 @@ def formatted(reason: str, args: tuple[Any, ...]) -> str:
 def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
     """Return a more exact reason if the two nodes prove one, and its evidence."""
     kinds = {type(getattr(n, "node", None)).__name__ for n in (node1, node2)}
-    idle = any(type(n).__name__.startswith("Nop") for n in (node1, node2)) or not kinds.isdisjoint(HOST_NUMBERS)
+    idle = any(type(n).__name__.startswith("Nop") for n in (node1, node2)) or not kinds.isdisjoint(
+        HOST_NUMBERS
+    )
     if reason == "extern" and idle:
         reason = "nop"
     elif reason == "extern" and not kinds.isdisjoint(SUBGRAPH_CALLS):

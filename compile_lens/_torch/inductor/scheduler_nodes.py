@@ -317,7 +317,9 @@ def describe(loop: Node, scheduler_node: Any) -> str:
 
 def _call(loop: Node) -> str:
     if loop.op == "nop" or loop.kind == "nop":
-        return "nothing is computed: a result is picked out, a number is read or checked, or buffers are joined"
+        return (
+            "nothing is computed: a result is picked out, a number is read or checked, or buffers are joined"
+        )
     return f"calls {loop.target}({', '.join(loop.inputs)})"
 
 

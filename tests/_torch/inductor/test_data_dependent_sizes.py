@@ -56,5 +56,7 @@ def test_a_number_that_the_wrapper_reads_or_checks_is_no_loop(
     assert ".item()" in code and "raise RuntimeError" in code
     total = record.ledger.total
     assert total.launches == total.loops == total.groups == len(calls)
-    assert total.bytes_after == bytes_after or (bytes_after is None and not isinstance(total.bytes_after, int))
+    assert total.bytes_after == bytes_after or (
+        bytes_after is None and not isinstance(total.bytes_after, int)
+    )
     assert not any(d.reason == "extern" and fn is not product for d in record.decisions)
