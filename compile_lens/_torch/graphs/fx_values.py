@@ -189,7 +189,7 @@ def hint(number: Any) -> int | None:
     return None
 
 
-DENSE_LAYOUTS = frozenset((torch.strided, torch._mkldnn))  # type: ignore[attr-defined]
+DENSE_LAYOUTS = frozenset((torch.strided, torch._mkldnn))
 """Layouts in which a tensor has an element for each index."""
 
 
