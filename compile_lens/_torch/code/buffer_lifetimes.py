@@ -13,7 +13,7 @@ import torch
 
 from ...record.graph import Node
 from ...record.memory import UNKNOWN_KIND, Memory
-from ..graphs import fx_values
+from ..ground import values
 from ..ground.quantized import buffer_dtype
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
@@ -164,7 +164,7 @@ def _is_sparse(buffer: Any) -> bool:
     """Return True if a buffer is a sparse tensor, whose elements have no place in Inductor's layout."""
     node = getattr(buffer, "origin_node", None)
     value = node.meta.get("val") if node is not None else None
-    return isinstance(value, torch.Tensor) and value.layout not in fx_values.DENSE_LAYOUTS
+    return isinstance(value, torch.Tensor) and value.layout not in values.DENSE_LAYOUTS
 
 
 def _number(expression: Any, sizevars: Any) -> int | None:

@@ -59,7 +59,7 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
         kind = operator_kinds.kind_of(func)
         run = _dispatch_function(func) if kind == "custom" else FakeTensorMode.dispatch
         phase = self.phase
-        opened = kind == "custom" and _is_opened(func)
+        opened = kind == "custom" and operator_kinds.is_opened(func)
         self.phase = phase if opened else None
         try:
             out = _with_types(func, args, run(self, func, types, args, kwargs or {}))
@@ -116,15 +116,6 @@ def _only_shapes(out: Any) -> bool:
     tangents."""
     results = values.tensors(out)
     return bool(results) and all(one.device.type == "meta" for one in results)
-
-
-def _is_opened(func: Any) -> bool:
-    """Return True for a ``torch.library.triton_op``, of whose operators and kernels AOTAutograd makes the graph: they
-    count, not it."""
-    from torch._library.simple_registry import find_torch_dispatch_rule
-    from torch._subclasses.functional_tensor import FunctionalTensorMode
-
-    return find_torch_dispatch_rule(func, FunctionalTensorMode) is not None
 
 
 def _dispatch_function(func: Any) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import torch
 import torch.fx
 
 from ...record.graph import Literal, Ref, Tensor, Value
+from ..ground import values
 from ..ground.quantized import quantized_dtype
 
 _MAX_TEXT = 400
@@ -141,7 +142,7 @@ def tensor(val: torch.Tensor) -> Tensor:
     facts = val.dtype, val.device, bool(val.requires_grad)
     make = _fixed if _PLAIN.issuperset(map(type, (*shape, *(stride or ())))) else _tensor
     record = make(shape, stride, *facts)
-    return record if val.layout in DENSE_LAYOUTS else dataclasses.replace(record, nbytes=None)
+    return record if val.layout in values.DENSE_LAYOUTS else dataclasses.replace(record, nbytes=None)
 
 
 def _tensor(
@@ -189,13 +190,9 @@ def hint(number: Any) -> int | None:
     return None
 
 
-DENSE_LAYOUTS = frozenset((torch.strided, torch._mkldnn))
-"""Layouts in which a tensor has an element for each index."""
-
-
 def bytes_of(val: torch.Tensor) -> int | None:
     """Return the bytes of a tensor's distinct elements; None if a size is unknown, as that of a sparse tensor is."""
-    if val.layout not in DENSE_LAYOUTS:
+    if val.layout not in values.DENSE_LAYOUTS:
         return None
     return nbytes(val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize)
 

@@ -192,6 +192,15 @@ QUANTIZED = ("quantize_per_", "dequantize", "int_repr")
 """Prefixes of operators that create or read quantized tensors."""
 
 
+def is_opened(func: Any) -> bool:
+    """Return True for a ``torch.library.triton_op``, of whose operators and kernels AOTAutograd makes the graph: they
+    count, not it."""
+    from torch._library.simple_registry import find_torch_dispatch_rule
+    from torch._subclasses.functional_tensor import FunctionalTensorMode
+
+    return find_torch_dispatch_rule(func, FunctionalTensorMode) is not None
+
+
 def is_work(kind: str) -> bool:
     """Return True if a kind counts as work in the ledger."""
     return kind not in NO_WORK

@@ -18,6 +18,9 @@ from torch.utils import _pytree
 MAX_OBJECTS = 100_000
 """Number of objects after which the search for tensors stops."""
 
+DENSE_LAYOUTS = frozenset((torch.strided, torch._mkldnn))
+"""Layouts in which a tensor has an element for each index."""
+
 NUMBERS = (bool, int, float, complex)
 ATOMS = (
     type(None),
