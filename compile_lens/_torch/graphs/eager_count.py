@@ -58,9 +58,8 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
             return args[0].fake_device  # three of four calls, and no work
         kind = operator_kinds.kind_of(func)
         run = _dispatch_function(func) if kind == "custom" else FakeTensorMode.dispatch
-        phase = self.phase
         opened = kind == "custom" and operator_kinds.is_opened(func)
-        self.phase = phase if opened else None
+        phase, self.phase = self.phase, self.phase if opened else None
         try:
             out = _with_types(func, args, run(self, func, types, args, kwargs or {}))
         finally:

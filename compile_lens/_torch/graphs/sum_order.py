@@ -13,17 +13,18 @@ aten = torch.ops.aten
 
 SUMS = frozenset(
     getattr(packet, name)
-    for packet in (aten.sum, aten.mean, aten.convolution_backward)
+    for packet in (aten.sum, aten.mean, aten.convolution_backward, aten.cumsum, aten.cumprod)
     for name in packet.overloads()
 )
 """Operators whose order of summation ``SequentialSums`` changes."""
 
 
 class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """A mode that computes sums, means and the gradient of a convolution's bias by sequential addition.
+    """A mode that computes sums, means and the gradient of a convolution's bias by sequential addition, and scans in
+    the type of their result.
 
-    Eager adds in a tree, whose error hardly grows with the length; a loop over rows adds sequentially. Both are
-    correct.
+    Eager adds in a tree, whose error hardly grows with the length; a loop over rows adds sequentially. Eager's scans
+    are in float64 on a CPU, a GPU's in float32. All are correct.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -38,7 +39,21 @@ class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not t
         if packet is aten.convolution_backward and result[2] is not None:
             over = [0, *range(2, args[0].dim())]
             return (*result[:2], in_sequence(args[0], over, result[2]).to(result[2].dtype))
+        if packet in _STEPS and not func._schema.is_mutable and result.dim() and result.is_floating_point():
+            return _scanned(args[0], args[1], _STEPS[packet], result)
         return result
+
+
+_STEPS: dict[Any, Any] = {aten.cumsum: torch.add, aten.cumprod: torch.mul}
+
+
+def _scanned(x: torch.Tensor, dim: int, step: Any, like: torch.Tensor) -> torch.Tensor:
+    """Return the scan of a tensor, each number computed from the one before in at least float32, as ``like``."""
+    wide = x.to(torch.promote_types(like.dtype, torch.float32)).movedim(dim, 0)
+    scanned = wide.clone()
+    for i in range(1, len(wide)):
+        step(scanned[i - 1], wide[i], out=scanned[i])
+    return torch.empty_like(like).copy_(scanned.movedim(0, dim))
 
 
 def in_sequence(x: torch.Tensor, dims: Sequence[int] | None, like: torch.Tensor) -> torch.Tensor:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
 
+from compile_lens import capture
 from compile_lens._torch.graphs.sum_order import SequentialSums
 
 pytestmark = pytest.mark.torch
@@ -33,6 +35,27 @@ def test_rows_are_added_one_after_another() -> None:
     assert torch.equal(sums[2], looped(x.t().flatten()).reshape(1, 1))
     assert torch.equal(sums[3], looped(x.t())) and torch.equal(sums[4], looped(x) / 300)
     assert torch.equal(sums[5], looped(x.half().float()).half())
+
+
+def test_scans_are_in_the_type_of_their_result() -> None:
+    """Eager's are in float64 on a CPU, one of a GPU is not: NumPy accumulates in float32."""
+    x = filled(3, 500)
+    with SequentialSums():
+        total, product = x.cumsum(-1), (x.t() * 0.1 + 1).cumprod(0)
+        half, whole = x.half().cumsum(1), x.long().cumsum(1)
+    assert numpy.array_equal(total.numpy(), numpy.add.accumulate(x.numpy(), axis=1))
+    assert numpy.array_equal(product.numpy(), numpy.multiply.accumulate((x.t() * 0.1 + 1).numpy(), axis=0))
+    assert not torch.equal(total, x.cumsum(-1)) and product.stride() == x.t().cumprod(0).stride()
+    assert half.dtype == torch.float16 and torch.equal(whole, x.long().cumsum(1))
+
+
+@pytest.mark.full
+def test_a_scan_of_a_gpu_is_no_wrong_number() -> None:
+    """The exponential turns the rounding of a sum into as many ulps as the sum has units."""
+    pytest.importorskip("triton")
+    x = (filled(8, 64) * 2).requires_grad_()
+    report = capture(lambda x: x.cumsum(-1).exp(), x, target="h100", keep_inputs=True).verify()
+    assert report.ok and not report.not_compared
 
 
 @pytest.mark.parametrize(
