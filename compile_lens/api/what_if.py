@@ -18,6 +18,7 @@ from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.comparison import WhatIf
 from ..trials.progress import bar, interrupts, watched
+from ..trials.restoration import SavedState
 from ..trials.run_figures import LACKS, run_figure
 from ..trials.switches import SWITCHES, CaptureContents, Switch, applied, merged, only_run
 from .capture import capture
@@ -40,13 +41,14 @@ def what_if(
 ) -> WhatIf:
     """Try one compiler switch at a time on ``fn(*args, **kwargs)``, then pairs of those that matter.
 
-    Each trial is a capture with one setting of Inductor or ``torch.compile`` changed, so that the function runs once
-    for each, as in a plain call; with ``target`` it runs on the CPU in a child process, without results. Code is only
-    generated: launches are counted, bytes and the peak are modelled, and times are not known. For
-    ``emulate_precision_casts``, tried if there is half precision, code is built (interpreted for an absent GPU) and run
-    as in ``verify``; ``isolate_recompiles`` counts if the first call recompiles because of cache entries that this
-    process has for the same code (or is refused at the limit). Switches that cannot matter for the capture are left out
-    with the reason. An interrupt (Ctrl-C) ends the trials and keeps the results.
+    Each trial is a capture with one setting of Inductor or ``torch.compile`` changed, so that the function runs
+    once for each, as in a plain call, on the tensors and objects as they were before the first; with ``target`` it
+    runs on the CPU in a child process, without results. Code is only generated: launches are counted, bytes and the
+    peak are modelled, and times are not known. For ``emulate_precision_casts``, tried if there is half precision,
+    code is built (interpreted for an absent GPU) and run as in ``verify``; ``isolate_recompiles`` counts if the
+    first call recompiles because of cache entries that this process has for the same code (or is refused at the
+    limit). Switches that cannot matter for the capture are left out with the reason. An interrupt (Ctrl-C) ends the
+    trials and keeps the results.
 
     Args:
         fn, kwargs, target: as for ``capture``.
@@ -75,6 +77,7 @@ def what_if(
     trials: list[Trial] = []
     interrupted = False
     quiet = not (watched() if show_progress is None else show_progress)
+    saved_state = SavedState(fn, args, kwargs, options.get("calls"), state=True)
     with interrupts() as check:
         base = capture(fn, *args, kwargs=kwargs, target=target, **options)
         left_out: list[tuple[str, str]] = []
@@ -95,6 +98,7 @@ def what_if(
             with bar("what if", quiet=quiet) as tell:
                 for number, switch in enumerate(some, 1):
                     check()  # raises an interrupt that was swallowed
+                    saved_state.reset()  # a cache that grows in each call has other sizes in the next
                     trial = _trial(switch, base, before, fn, args, kwargs, target, options)
                     if trial.failure:
                         check()  # the failure may come from an interrupt

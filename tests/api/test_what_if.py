@@ -312,3 +312,28 @@ def test_max_autotune_is_told_as_what_it_would_do(dtype: torch.dtype, target: st
     x = torch.ones(16, 16, dtype=dtype)
     found = dict(only_run(CaptureContents(capture(lambda x: x @ x, x, target=target))))
     assert said in found["mode='max-autotune'"]
+
+
+class Growing:
+    """A cache that gets one row more in each call, and a module's buffer that does."""
+
+    def __init__(self) -> None:
+        self.rows: list[torch.Tensor] = []
+        self.all = torch.zeros(0, 6)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        self.rows.append(x)
+        self.all = torch.cat([self.all, x])
+        return torch.stack(self.rows).sum(0) + self.all.sum(0)
+
+
+def test_what_a_call_leaves_behind_is_no_effect_of_a_switch() -> None:
+    """By hand: one call stacks one row; a second one would stack two, and move more bytes whatever is set."""
+    growing, x = Growing(), torch.rand(1, 6)
+    names = ["split_reductions", "reorder_for_peak_memory", "pattern_matcher"]
+    found = what_if(growing, x, switches=names, pairs=False)
+    assert [trial.figures for trial in found.trials] == [()] * 3
+    assert len(growing.rows) == 1 and growing.all.shape == (1, 6), "as after one plain call"
+    twice = Growing()
+    twice(x)
+    assert capture(twice, x).ledger.total.bytes_after != found.base.ledger.total.bytes_after
