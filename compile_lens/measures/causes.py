@@ -69,7 +69,7 @@ class Cause:
             break's.
         seconds: measured compile time, summed over all places; 0 if it took none of its own.
         recompilation: the last recompile.
-        other_recompilations: at a limit, the recompiles that made the other variants, one for each changed value.
+        other_recompilations: the earlier recompiles of the code; at a limit one for each changed value.
         limit: the setting that was reached.
         origin_line: the line that caused it, if that is in another function, called by ``function``; ``None`` if
             ``place`` is that line, or if there is none.
@@ -376,6 +376,7 @@ def _recompile_effects(program: ProgramRecord) -> list[_Effect]:
                 None,
                 sum(v.seconds or 0.0 for v in own),
                 own[-1].recompilation,
+                other_recompilations=tuple(v.recompilation for v in own[:-1] if v.recompilation is not None),
                 torch_caller=frame.torch_caller,
                 after_break=frame.resume_line is not None,
                 sharing=sharing(frame),

@@ -702,8 +702,9 @@ def test_the_dimensions_to_mark_are_named() -> None:
         assert graphs(attended, again)[1] == graphs_of_torch
 
 
-def tempered(x: torch.Tensor, k: float) -> torch.Tensor:
-    return (x.mean(-1) / k).exp().sum(0)
+def pooled(rows: torch.Tensor, scale: float) -> torch.Tensor:
+    weights = torch.softmax(rows.mean(-1) / scale, -1)
+    return (rows * weights.unsqueeze(-1)).sum(1)
 
 
 def test_a_number_that_changes_with_a_size_is_not_mended_by_a_mark() -> None:
@@ -711,6 +712,23 @@ def test_a_number_that_changes_with_a_size_is_not_mended_by_a_mark() -> None:
     marked = [(one.clone(), number) for one, number in calls]
     for one, _ in marked:
         mark_dynamic(one, 1)
-    assert graphs(tempered, marked)[-1] == 2 and graphs(tempered, calls, dynamic=True)[-1] == 1
-    advice = tried(watched(tempered, calls))
-    assert advice and all("dynamic=True" in one and "mark_dynamic" not in one for one in advice)
+    assert graphs(pooled, marked)[-1] == 2 and graphs(pooled, calls, dynamic=True)[-1] == 1
+    (advice,) = [words.advice(cause) for cause in watched(pooled, calls).causes if cause.kind == "recompile"]
+    assert "dynamic=True" in advice and "mark_dynamic" not in advice and "number changed too, scale" in advice
+
+
+def joined(rows: torch.Tensor, row: torch.Tensor, count: int) -> torch.Tensor:
+    return torch.cat([rows, row]) * count
+
+
+def test_a_number_that_changes_with_a_size_of_0_or_1_is_named() -> None:
+    calls = [(torch.ones(n, 3), torch.ones(1, 3), n + 5) for n in (0, 1, 2, 3)]
+    empty = torch.ones(0, 3)
+    torch._dynamo.decorators.mark_unbacked(empty, 0)
+    marked = [(empty, *calls[0][1:]), *calls[1:]]
+    assert graphs(joined, marked)[-1] == 3 and graphs(joined, marked, dynamic=True)[-1] == 1
+    (advice,) = [words.advice(cause) for cause in watched(joined, calls).causes if cause.kind == "recompile"]
+    assert (
+        "mark_unbacked(rows, 0)" in advice
+        and "changed too, count: compile with torch.compile(dynamic" in advice
+    )

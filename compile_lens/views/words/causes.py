@@ -325,7 +325,8 @@ def advice(cause: Cause, torch: str = "") -> str:
 
 
 def _recompilations(of: Iterable[Cause]) -> Iterator[Recompilation]:
-    return (one.recompilation for one in of if one.recompilation is not None)
+    for cause in of:
+        yield from filter(None, (cause.recompilation, *cause.other_recompilations))
 
 
 def _about(cause: Cause) -> str:

@@ -131,12 +131,20 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
 
 
 def of_dimensions(remedy: str, recompilations: Iterable[Recompilation]) -> str:
-    """Return the remedy ``MARK`` with the tensors and dimensions that became dynamic, as the function names them; any
-    other remedy as it is."""
-    sources = dict.fromkeys(source for one in recompilations for source in sizes_made_dynamic(one))
+    """Return the remedy for sizes of these recompilations with the tensors and dimensions to mark, as the function
+    names them, or with what numbers need that changed too; any other remedy as it is."""
+    every = tuple(recompilations)
+    sources = dict.fromkeys(source for one in every for source in sizes_made_dynamic(one))
+    symbols = dict.fromkeys(plain_source(dim.source) for one in every for dim in one.dynamic)
+    numbers = [source for source in symbols if not _OF_LAYOUT.search(source)]
+    if numbers and _UNBACKED in remedy:
+        names = first_names(numbers, MAX_ITEMS)
+        return f"{remedy}. A number changed too, {names}: compile with torch.compile(dynamic=True) as well"
     sizes = [size for source in sources if (size := _dimension(source)) != _ANY_DIMENSION]
     if remedy != MARK or not sizes:
         return remedy
+    if numbers:
+        return f"{SYMBOLS_AT_FIRST}, {first_names(numbers, MAX_ITEMS)}"
     head, call = MARK.removesuffix(_ANY_DIMENSION).rsplit(" ", 1)
     calls = [f"{call}{size}" for size in sizes]
     head = head if len(calls) == 1 else head.replace("dimension", "dimensions")
@@ -217,6 +225,8 @@ def _is_number(text: str) -> bool:
         return False
 
 
+_OF_LAYOUT = re.compile(r"\.(size|stride|storage_offset)\(")
+_UNBACKED = "torch._dynamo.decorators.mark_unbacked("
 _ANY_DIMENSION = "(tensor, dim)"
 MARK = f"mark the dimension before the first call: torch._dynamo.mark_dynamic{_ANY_DIMENSION}"
 SYMBOL_AT_FIRST = (
@@ -261,7 +271,7 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
             return alone
         return (
             f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
-            f"torch._dynamo.decorators.mark_unbacked{_dimension(failed.source)} before the first call makes one "
+            f"{_UNBACKED.removesuffix('(')}{_dimension(failed.source)} before the first call makes one "
             "variant for all; one more may be made where another dimension's stride hangs on the size, as in a cache "
             "that grows from empty"
         )
@@ -277,8 +287,7 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
     if became and failed.old.isdigit():
-        numbers = [one for one in sizes_made_dynamic(recompilation) if _dimension(one) == _ANY_DIMENSION]
-        return f"{SYMBOLS_AT_FIRST}, {first_names(numbers, MAX_ITEMS)}" if numbers else MARK
+        return MARK
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
 
 
