@@ -36,7 +36,7 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
     if isinstance(capture_or_fn, Capture):
         if args or options:
             raise UsageError(
-                "expect was given a capture and arguments beside it: give a capture alone, expect(capture), or a "
+                "expect was given a capture and arguments as well: give only a capture, expect(capture), or a "
                 "function with its arguments, expect(f, x)"
             )
         return Expectations(capture_or_fn)

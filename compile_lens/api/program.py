@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .._torch.registered_backend import BackendProgram
 
 _lock = threading.Lock()
-_WHY = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
+_WHY = "what Dynamo skipped is not seen by the named backend, which receives only graphs: use watch() or capture()"
 _NOT_OBSERVED = tuple(
     Missing(claim, _WHY) for claim in (claims.BREAKS, claims.SKIPS, claims.RECOMPILES, claims.EVALUATIONS)
 )

@@ -162,7 +162,7 @@ def _given(switch: Switch, own: dict[str, Any]) -> str:
     if named:
         return f"you set {', '.join(f'{name}={own[name]!r}' for name in named)}"
     if switch.options and own.get("mode") is not None:
-        return f"mode={own['mode']!r} has settings of its own, and torch takes no others beside it"
+        return f"mode={own['mode']!r} has settings of its own, and torch accepts no others with it"
     return ""
 
 

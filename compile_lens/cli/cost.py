@@ -32,7 +32,7 @@ def memory(args: argparse.Namespace) -> int:
         return _printed(args, capture.memory(args.by), text, failure)
     if call is None:
         raise UsageError(
-            f"--curve captures the function anew, and {args.function!r} is a record: give the function and its inputs"
+            f"--curve captures the function again, and {args.function!r} is a record: give the function and its inputs"
         )
     function, inputs, kwargs = call
     with capturing(args, args.function), without_torch_errors(args):

@@ -303,7 +303,7 @@ class Journal:
             flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
             self._file = os.open(self.path, flags)
         except (LensError, OSError) as error:
-            self.failed = f"nothing could be written down while the program ran: {error}"
+            self.failed = f"nothing could be recorded while the program ran: {error}"
 
     def keep(self, part: ProgramRecord) -> None:
         """Write the line of one frame evaluation."""
@@ -319,7 +319,7 @@ class Journal:
             if os.write(self._file, data) < len(data):
                 raise OSError("the disk is full")
         except OSError as error:
-            self.failed = f"not all could be written down while the program ran: {error}"
+            self.failed = f"not everything could be recorded while the program ran: {error}"
             self._close()
 
     def _close(self) -> None:

@@ -245,8 +245,8 @@ FACTS: dict[str, Fact] = {
     ),
     "kept_bytes": Fact(
         _partitions(lambda cut: saved_bytes(cut.saved)),
-        "byte saved beside inputs and results",
-        "bytes saved beside inputs and results",
+        "byte saved besides inputs and results",
+        "bytes saved besides inputs and results",
         ("forward",),
     ),
     "recomputed": Fact(

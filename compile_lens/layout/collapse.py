@@ -26,7 +26,7 @@ def collapse(nodes: Sequence[Node], limit: int) -> tuple[list[Group], str]:
             return groups, _note(nodes, groups, f"by module (the first {depth} {_parts(depth)} of the path)")
     workers: list[Group] = [(n.name, (n,)) for n in separate(nodes)[0]]
     start = _by_module(nodes, 1) if deepest else _with_inputs(nodes, workers)
-    how = "by module and neighbourhood" if deepest else "in runs of neighbours, for want of modules"
+    how = "by module and neighbourhood" if deepest else "in runs of neighbours, as there are no modules"
     groups = _chunks(start, limit)
     return groups, _note(nodes, groups, how)
 

@@ -127,7 +127,7 @@ def make_plan(graph: Graph, limit: int, longest: int = MAX_SPAN) -> Plan:
     labelled = len(groups) <= MAX_LABELLED
     boxes = _boxes(graph, groups, labelled)
     if not labelled:
-        where = "types stand in the boxes: " if any(len(members) == 1 for _, members in groups) else ""
+        where = "types are in the boxes: " if any(len(members) == 1 for _, members in groups) else ""
         notes.append(f"{where}there are too many edges to label")
     owner = {name: i for i, box in enumerate(boxes) for name in box.members}
     flows, unknown = _flows(graph.nodes, owner)

@@ -250,7 +250,7 @@ class _Measuring:
         if self.recompiles:
             notes.append(
                 f"Dynamo compiled {self.recompiles} more graph(s) while it was measured, as the function met other "
-                "conditions than in the first call: times are not those of one code, and no bytes stand beside them"
+                "conditions than in the first call: times are of more than one code, and no bytes are given with them"
             )
         kind = device.partition(":")[0]
         threads = torch.get_num_threads()

@@ -17,8 +17,8 @@ _GRAPH_OF_AN_EARLIER_CALL = "backward through the graph a second time"
 """Part of torch's error for a result that depends on an earlier call whose backward has already run."""
 
 _KEEPS_A_GRAPH = (
-    "the function keeps a tensor with its autograd graph from one call to the next, so that the backward of its second "
-    "call fails, as in a loop of plain PyTorch: detach what it keeps (self.total = (self.total + y).detach()), or "
+    "the function keeps a tensor with its autograd graph from one call to the next, so the backward of its second call "
+    "fails, as in a loop of plain PyTorch: detach what it keeps (self.total = (self.total + y).detach()), or "
     "measure the forward single with benchmark(..., backward=False)"
 )
 

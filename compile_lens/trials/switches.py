@@ -284,13 +284,13 @@ def _autotune(contents: CaptureContents) -> str:
     if reasons and all(reasons):
         if contents.device == "cpu":
             return f"it has nothing to time: {reasons[0]}"
-        return f"{reasons[0]}: it chooses launch configurations alone, by timing on the device: {_TIMES}"
+        return f"{reasons[0]}: it chooses only launch configurations, by timing on the device: {_TIMES}"
     if not reasons:
         if contents.device == "cpu":
             return "it times templates of matrix products on a CPU, and there is no matrix product"
         return (
-            "there is no matrix product, convolution or attention of which it would time templates: it chooses "
-            f"launch configurations alone, by timing on the device: {_TIMES}"
+            "there is no matrix product, convolution or attention of which it would time templates: it chooses only "
+            "launch configurations, by timing on the device: {_TIMES}"
         )
     return f"it chooses by timing on the device, which the code alone does not show: {_TIMES}"
 

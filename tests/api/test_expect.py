@@ -481,7 +481,7 @@ def test_bad_bounds(given: dict[str, Any], said: str) -> None:
 
 
 def test_what_it_takes() -> None:
-    with pytest.raises(UsageError, match="arguments beside it"):
+    with pytest.raises(UsageError, match="arguments as well"):
         expect(samples.sample(), X)
     with pytest.raises(UsageError, match="got int"):
         expect(3)

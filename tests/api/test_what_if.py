@@ -298,8 +298,8 @@ def test_what_only_a_run_tells_is_told_where_it_applies(
     ("dtype", "target", "said"),
     [
         (torch.float32, "h100", "it chooses by timing on the device"),
-        (torch.float64, "h100", "no template of it for float64: it chooses launch configurations alone"),
-        (torch.float32, "t4", "NVIDIA T4 has 40: it chooses launch configurations alone"),
+        (torch.float64, "h100", "no template of it for float64: it chooses only launch configurations"),
+        (torch.float32, "t4", "NVIDIA T4 has 40: it chooses only launch configurations"),
         (torch.float32, "mps", "no templates for Metal, nor launch configurations"),
         (
             torch.float32,

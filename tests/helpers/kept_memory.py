@@ -1,4 +1,4 @@
-"""Bytes that a compiled forward keeps for its backward beside inputs and results, as autograd is given the tensors.
+"""Bytes that a compiled forward keeps for its backward besides inputs and results, as autograd is given the tensors.
 
 Run as a script, in a process of its own, it knows plain torch alone and prints a line of JSON for the programs that it
 was given the names of.

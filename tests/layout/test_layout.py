@@ -178,7 +178,7 @@ def test_types_move_into_the_boxes_of_a_large_graph() -> None:
     layout = place(chain(310))
     assert {e.label for e in layout.edges} == {""}
     assert "f32[1000]" in [line.text for line in layout.boxes[5].lines]
-    assert "types stand in the boxes: there are too many edges to label" in layout.notes
+    assert "types are in the boxes: there are too many edges to label" in layout.notes
 
 
 # Collapsing
@@ -216,7 +216,7 @@ def test_collapsed_by_runs_without_modules() -> None:
     layout = place(chain(200), limit=10)
     assert len(layout.boxes) <= 10
     assert layout.boxes[0].name == "x … mul_19"
-    assert "in runs of neighbours, for want of modules" in layout.note
+    assert "in runs of neighbours, as there are no modules" in layout.note
 
 
 def test_a_module_called_twice_is_two_boxes() -> None:

@@ -208,7 +208,7 @@ PROGRAM = """
 
 
 def saved_elsewhere(*budgets: float) -> list[int]:
-    """Bytes that autograd saves of a call of plain ``torch.compile`` in another process, beside inputs and results."""
+    """Bytes that autograd saves of a call of plain ``torch.compile`` in another process, besides inputs and results."""
     module = __name__.rpartition(".")[2]
     folder = __file__.rpartition("/")[0]
     text = textwrap.dedent(PROGRAM).format(folder=folder, module=module, budgets=budgets)

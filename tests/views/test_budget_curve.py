@@ -26,7 +26,7 @@ from compile_lens.views.summaries.short_text import text
 
 
 def saving() -> Capture:
-    """A capture that saves a tensor of 4,000 bytes beside inputs and results."""
+    """A capture that saves a tensor of 4,000 bytes besides inputs and results."""
     told = samples_findings.told()
     partition = told.compilations[0].partition
     assert partition is not None

@@ -89,5 +89,5 @@ def test_a_word_that_a_language_of_the_story_has_not_fails_with_a_sentence(table
     del kept[key]
     language = dataclasses.replace(CHINESE_STORY, **{table: kept})
     ask = {"sentences": lambda: language.say(key, {}), "nouns": lambda: language.noun(key)}
-    with pytest.raises(LookupError, match=f"the {table[:-1]} '{key}' is not written in 'zh'"):
+    with pytest.raises(LookupError, match=f"the {table[:-1]} '{key}' is missing in 'zh'"):
         ask.get(table, lambda: language.word(key))()

@@ -301,7 +301,7 @@ def test_nothing_kept_and_memory_of_its_own() -> None:
     found = capture.compilations[0].partition
     assert found is not None and found.default is not None
     own = first(capture, partition=Partition(found.default))
-    assert one(own, "keeps") == "What it saves takes 8,000 B beside inputs and results."
+    assert one(own, "keeps") == "What it saves takes 8,000 B besides inputs and results."
     none = first(capture, partition=Partition())
     assert one(none, "saved_none") == "The forward saves nothing for the backward."
     assert said(none, "keeps", "keeps_free", "default", "recomputed") == []

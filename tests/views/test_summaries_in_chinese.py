@@ -90,5 +90,5 @@ def test_rows_that_are_left_out_are_counted_in_the_language() -> None:
 
 def test_a_language_without_words_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sentences.SHORT_TEXT, CHINESE)
-    with pytest.raises(LookupError, match="the short text is not written in 'zh'"):
+    with pytest.raises(LookupError, match="the short text is missing in 'zh'"):
         samples.sample().text(lang="zh")

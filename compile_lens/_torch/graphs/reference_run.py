@@ -193,7 +193,7 @@ def _reason(node: torch.fx.Node) -> str:
     if not isinstance(target, torch._ops.OpOverload):
         return f"{name} is a higher-order operator" if kind == "control" else ""
     if target.namespace not in ("aten", "prims", "prim"):
-        return f"{name} is no operator of PyTorch's own"
+        return f"{name} is not one of PyTorch's own operators"
     return f"{name} writes in place" if target._schema.is_mutable else ""
 
 

@@ -80,7 +80,7 @@ def _product(name: str, first: int) -> Callable[[DeviceModel, Given], tuple[Exce
         if dtype in BLAS or 0 in left or 0 in right:  # an empty product is not computed
             return None
         words = f"\"{name}\" not implemented for '{_name(dtype)}'"
-        why = f"PyTorch multiplies matrices of floating-point and complex numbers alone on CUDA ({_BLAS})"
+        why = f"PyTorch multiplies only matrices of floating-point and complex numbers on CUDA ({_BLAS})"
         return NotImplementedError(words), why
 
     return rule

@@ -153,7 +153,7 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
         return getattr(_value(node.value, names), node.attr)
     if isinstance(node, ast.Subscript):
         return _value(node.value, names)[ast.literal_eval(node.slice)]
-    raise ValueError(f"{ast.unparse(node)} is no name")
+    raise ValueError(f"{ast.unparse(node)} is not a name")
 
 
 def _named(path: str) -> Any:

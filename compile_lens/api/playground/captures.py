@@ -129,6 +129,6 @@ def _torch(request: dict[str, Any]) -> str:
 def _not_started(environment: Environment, answer: dict[str, Any]) -> dict[str, Any]:
     words = (
         f"torch {environment.torch} did not start from {environment.folder}: {answer['message']}\n"
-        f"To make it anew: {UPGRADE} --remove {environment.asked}, then {UPGRADE} --torch {environment.asked}"
+        f"To create it again: {UPGRADE} --remove {environment.asked}, then {UPGRADE} --torch {environment.asked}"
     )
     return {"error": error_data(UsageError(words))}

@@ -76,7 +76,7 @@ class Settings:
                 raise UsageError(f"{name}={known[name]!r} is neither true nor false")
         for name in ("rows", "columns"):
             if type(known[name]) is not int or not 1 <= known[name] <= MAX_SIZE:
-                raise UsageError(f"{name}={known[name]!r} is no number from 1 to {MAX_SIZE}")
+                raise UsageError(f"{name}={known[name]!r} is not a number from 1 to {MAX_SIZE}")
         if known["dtype"] not in DTYPES:
             raise UsageError(f"dtype={known['dtype']!r} is not one of {', '.join(filter(None, DTYPES))}")
         if any(known[name].endswith(".json") for name in ("target", "beside")):

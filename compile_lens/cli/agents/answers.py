@@ -130,7 +130,7 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
             f"Within one kernel, each with a loop of its own: {within:,}. Fusing these saves bytes and no launch."
         )
     if not any(f"{phase}.groups" in c.graphs for c in record.compilations for phase in c.phases):
-        facts = ["Fused groups were not seen, so that pairs are not known."]
+        facts = ["Fused groups were not seen, so pairs are not known."]
     if lacking := record.lacks(claims.DECISIONS):
         facts.append(f"Why they were not fused was not seen: {lacking}.")
     return Brief(

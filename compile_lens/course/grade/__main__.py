@@ -209,7 +209,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--pseudonyms", action="store_true", help="hide the names in the table")
     parser.add_argument(
-        "--out", type=Path, default=Path("marks.csv"), help="the table; a .json beside it has all"
+        "--out",
+        type=Path,
+        default=Path("marks.csv"),
+        help="file of the table; a .json next to it has all figures",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="students at a time")
     parser.add_argument(

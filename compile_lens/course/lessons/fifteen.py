@@ -105,7 +105,7 @@ EXERCISES = (
         ),
         (
             "torch.addmm adds a product to a tensor.",
-            "Arguments stand in node.args: the first of the addition is the node of the product, and those of the "
+            "Arguments are in node.args: the first of the addition is the node of the product, and those of the "
             "product are the two matrices.",
         ),
         "def f(module):\n"

@@ -53,7 +53,7 @@ EXERCISES = (
     ),
     Exercise(
         "4.2",
-        "Write a function of one square matrix whose forward keeps memory of its own, beside inputs and results.",
+        "Write a function of one square matrix whose forward keeps memory of its own, besides inputs and results.",
         TRAINED,
         (Need("kept_bytes", AT_LEAST, 1), *UNBROKEN),
         (

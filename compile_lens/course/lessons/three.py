@@ -66,8 +66,8 @@ EXERCISES = (
             _BROKEN,
             Slip(
                 (Need("compilations", AT_LEAST, 3),),
-                "The number of operators in the graph still depends on the size, so that each size needs a graph of "
-                "its own.",
+                "The number of operators in the graph still depends on the size, so each size needs a graph of its "
+                "own.",
             ),
         ),
         (

@@ -217,9 +217,7 @@ _NO_BEGINNING = tuple(Missing(claim, "the beginning of the log is cut off") for 
 def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
     notes = []
     if lost:
-        notes.append(
-            f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}"
-        )
+        notes.append(f"the log ends before these compiles do, so they are left out: {first_names(lost, 4)}")
     if other_ranks:
         ranks = first_names([str(rank) for rank in sorted(other_ranks)], 8)
         notes.append(f"the log has entries of other ranks too, which are left out: rank {ranks}")

@@ -151,8 +151,8 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
     if operator in TEMPLATES:
         reason = no_templates(capture, operator)
         return (
-            f"{name}: {'' if reason else 'by default '}a library computes it; what stands beside it is not fused with "
-            f"it{f': {reason}' if reason else ''}",
+            f"{name}: {'' if reason else 'by default '}a library computes it; code next to it is not fused "
+            f"with it{f': {reason}' if reason else ''}",
             template_remedy(capture, operator),
         )
     return (

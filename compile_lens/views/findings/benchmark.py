@@ -194,9 +194,7 @@ def _share(seconds: float, whole: float) -> str:
 def _rolled_up(profile: Profile, where: str) -> list[Table]:
     """Return tables of the seconds of each Python line and of each module."""
     whole = sum(kernel.seconds for graph in profile.graphs for kernel in graph.kernels)
-    words = (
-        "A kernel of several counts for each of them in full, so that shares may add up to more than 100 %.",
-    )
+    words = ("A kernel of several counts for each of them in full, so shares may add up to more than 100 %.",)
     tables = []
     lines = [
         (f"{place(frame)}  {frame.text}".strip(), seconds) for frame, seconds in by_line(profile).items()

@@ -18,7 +18,7 @@ from .places import bytes_cell, in_memory, memory_cell, size
 
 HEAD = ("budget", "saved", "peak", "forward", "backward", "moved", "launches", "computed again")
 DEFINITIONS = (
-    "bytes saved for the backward beside inputs and results",
+    "bytes saved for the backward besides inputs and results",
     "bytes live at once, at most: the larger of forward and backward",
     "bytes live at the peak of the forward",
     "bytes live at the peak of the backward",
@@ -37,7 +37,7 @@ CALLS = 3
 def curve_sections(curve: MemoryCurveRecord) -> list[Section]:
     """Return the sections of a curve, the chart first."""
     words = (
-        "1 is torch's default: it saves as the partitioner likes. 0 saves inputs alone and computes the rest again.",
+        "1 is torch's default: the partitioner saves freely. 0 saves only inputs and computes the rest again.",
         f"Each row is a capture{f' for {curve.target}' if curve.target else ''}. Bytes are modelled.",
     )
     rows = tuple(map(_row, curve.points))

@@ -183,7 +183,7 @@ def _decisions(capture: Record, place: Place) -> Table | None:
     others = f", {through} of them through others" if through else ""
     words = (
         f"{quantities.plural(len(decisions), 'pair')} in {quantities.plural(last, 'round')}: {fused} fused{others}. "
-        "A pair stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
+        "A pair is listed in the round that last considered it. Shared bytes are Inductor's own count.",
     )
     return Table(f"{place.title}: every decision", head, kinds, rows, words, left, WHERE, LIVE)
 

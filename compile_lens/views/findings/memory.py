@@ -302,5 +302,5 @@ def _saved_words(kept: tuple[SavedTensor, ...]) -> str:
     if own == 0:
         return f"{count}, which takes no memory of its own"
     if not shared:
-        return f"{count}, {in_memory(own)} beside inputs and results"
+        return f"{count}, {in_memory(own)} besides inputs and results"
     return f"{count}: {shared} in inputs and results, {len(kept) - shared} beside them, {in_memory(own)}"

@@ -91,7 +91,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "saved": "The forward saves {n} for the backward: {names}.",
     "saved_none": "The forward saves nothing for the backward.",
     "keeps_free": "What it saves lies in inputs and results, and takes no memory of its own.",
-    "keeps": "What it saves takes {bytes} beside inputs and results.",
+    "keeps": "What it saves takes {bytes} besides inputs and results.",
     "default": "AOTAutograd's default partitioner would save {n}: {names}.",
     "recomputed": "Both halves compute {names}: the backward works {n} out again.",
     # Inductor.

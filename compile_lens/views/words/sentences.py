@@ -28,7 +28,7 @@ def in_language(strings: Mapping[str, _T], language: str, what: str) -> _T:
     """Return the string of a language. Raises ``LookupError`` if ``what`` has none in it."""
     if language not in strings:
         others = ", ".join(map(repr, strings)) or "no language"
-        raise LookupError(f"the {what} is not written in {language!r}: add it beside that in {others}")
+        raise LookupError(f"the {what} is missing in {language!r}: add it next to the one in {others}")
     return strings[language]
 
 
@@ -36,7 +36,7 @@ def entry(table: Mapping[str, _T], key: str, language: str, what: str) -> _T:
     """Return the entry of a language's table. Raises ``LookupError`` if it has none."""
     if key not in table:
         raise LookupError(
-            f"the {what} {key!r} is not written in {language!r}: add it to the table of that language"
+            f"the {what} {key!r} is missing in {language!r}: add it to the table of that language"
         )
     return table[key]
 

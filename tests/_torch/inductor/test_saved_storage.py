@@ -40,8 +40,8 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
         == saved_bytes(partition.saved)
         == 19_456
     )
-    assert "saves 3 tensors, ~19 KiB beside inputs and results" in full(found)
-    assert "What it saves takes 19 KiB beside inputs and results." in str(found.story())
+    assert "saves 3 tensors, ~19 KiB besides inputs and results" in full(found)
+    assert "What it saves takes 19 KiB besides inputs and results." in str(found.story())
 
 
 def test_the_default_partitioner_would_keep_the_same_copies() -> None:

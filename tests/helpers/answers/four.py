@@ -32,20 +32,24 @@ MISLED: dict[str, list[Mistake]] = {
     "4.1": [
         (lambda x: x * 3 + 1, "0 operators computed in both halves; required", "or nothing at all"),
         (lambda x: torch.exp(x), "0 operators computed in both halves; required", "an input, a result"),
-        (lambda x: torch.cos(x @ x), "bytes saved beside inputs and results; required", "its result is kept"),
+        (
+            lambda x: torch.cos(x @ x),
+            "bytes saved besides inputs and results; required",
+            "its result is kept",
+        ),
         (lambda x: x.detach().sin(), "0 operators computed in both halves; required", "There is no backward"),
     ],
     "4.2": [
         (
             lambda x: x.sin().cos().exp(),
-            "0 bytes saved beside inputs and results; required",
+            "0 bytes saved besides inputs and results; required",
             "in memory anyway",
         ),
-        (lambda x: x * 3, "0 bytes saved beside inputs and results; required", "saves nothing at all"),
+        (lambda x: x * 3, "0 bytes saved besides inputs and results; required", "saves nothing at all"),
         (lambda x: x.detach() @ x.detach(), "0 bytes saved beside", "There is no backward"),
     ],
     "4.3": [
-        (product, "16,384 bytes saved beside inputs and results; required", "The product is still kept"),
+        (product, "16,384 bytes saved besides inputs and results; required", "The product is still kept"),
         (lambda x: torch.sin(x), "its result has other values", ""),
         (lambda x: product(x.detach()), "0 ATen operators in the backward", "There is no backward"),
         (halved, "1 graph break; required", ""),
