@@ -219,6 +219,9 @@ def programs() -> dict[str, Changed]:
             lambda x, o: x.sin() if hasattr(o, "flag") else x.cos(), ((X, types.SimpleNamespace()), (X, flags[0])),
             "o.flag", "not set on it", "True",
         ),
+        "many digits": Changed(
+            lambda x, n: x + n % 7, ((X, 2**40), (X, 2**41 + 1)), "n", "1099511627776", "2199023255553"
+        ),
         "conjugate": Changed(
             doubled, ((X.cfloat(),), (X.cfloat().conj(),)), "x", "without Conjugate", "with the key Conjugate"
         ),
