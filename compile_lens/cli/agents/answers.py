@@ -368,9 +368,12 @@ def what_if(data: dict[str, Any], name: str) -> Brief:
 def _trial(trial: dict[str, Any]) -> str:
     if trial["failure"]:
         return f"{trial['name']}: failed: {trial['failure']}"
-    figures = [
-        f"{key} {' → '.join(_figure(key, one) for one in pair)}" for key, pair in trial["figures"].items()
-    ]
+    figures = []
+    for key, pair in trial["figures"].items():
+        before, after = (_figure(key, one) for one in pair)
+        if before == after:  # a change below their last digit
+            before, after = (f"{one:,}" for one in pair)
+        figures.append(f"{key} {before} → {after}")
     return f"{trial['name']}: {', '.join(figures) or 'no figure changes'}"
 
 

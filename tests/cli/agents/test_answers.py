@@ -342,3 +342,15 @@ def test_the_switches_that_an_answer_proposes_exist(towers: Capture) -> None:
     text = answers.memory(towers, "c1").text()
     (listed,) = re.findall(r"switches=(\[.*\])", text)
     assert set(ast.literal_eval(listed)) <= {switch.name for switch in SWITCHES}
+
+
+def test_a_figure_that_changes_below_its_last_digit_is_shown_in_full() -> None:
+    """By hand: 51,408 and 51,392 bytes both round to 51.4 kB."""
+    trial: dict[str, Any] = {"name": "pattern_matcher", "failure": "", "to_apply": ""}
+    data = {
+        "trials": [{**trial, "figures": {"bytes": [51_408, 51_392], "launches": [3, 2]}}],
+        "helpful": ["pattern_matcher"],
+        "not_tried": [],
+    }
+    text = answers.what_if(data, "f").text()
+    assert "bytes 51,408 → 51,392, launches 3 → 2" in text and "1 lowers a figure" in text
