@@ -225,6 +225,8 @@ class Prediction(Shown):
 
     def reveal(self, capture: Capture) -> Reveal:
         """Return the prediction compared with the capture; raise ``UsageError`` if the capture has no answer."""
+        if not isinstance(capture, Capture):
+            raise UsageError(message("no capture", key=self.asked.key, name=type(capture).__name__))
         facts = [fact for _, fact in self.asked.parts]
         values = [FACTS[fact].of(capture) for fact in facts]
         unknown = (

@@ -140,6 +140,7 @@ MESSAGES: dict[str, str] = {
     "cut": "…（函数打印的内容到这里截断）",
     "not known": "{noun}：未知",
     "no loop": "0 个 C++ 内核里的循环，也就没有步长",
+    "no capture": "{key}：请把 compile_lens.capture 返回的捕获交给 reveal，而不是 {name}",
     "no answer": "{key}：这个捕获里没有答案：{why}",
     "capture failed": "它还没有到这一步就失败了",
     "no backward": "它没有反向；请用需要梯度的输入调用函数（requires_grad=True）",

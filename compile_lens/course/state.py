@@ -89,7 +89,7 @@ def load() -> Progress:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Progress(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(message("broken", path=path, error=error)) from None
     predictions, exercises = (
         data.get(k) if isinstance(data, dict) else None for k in ("predictions", "exercises")

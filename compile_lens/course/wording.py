@@ -42,6 +42,7 @@ ENGLISH: dict[str, str] = {
     "cut": "… (what the function prints is cut off here)",
     "not known": "{noun}: not known",
     "no loop": "no loop in a C++ kernel, so no step",
+    "no capture": "{key}: give reveal a capture, as compile_lens.capture returns it, not {name}",
     "no answer": "{key}: this capture has no answer: {why}",
     "capture failed": "it failed before it got that far",
     "no backward": "it has no backward; call the function with an input that requires a gradient (requires_grad=True)",

@@ -400,8 +400,14 @@ def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
     assert f"hints {len(EXERCISES['1.1'].hints)})" in repr(course.progress()), "the last hint counts once"
 
 
+@pytest.mark.parametrize("given", [None, "record.json", {}, course])
+def test_a_reveal_takes_a_capture(folder: Path, given: Any) -> None:
+    with pytest.raises(UsageError, match=f"a capture.* not {type(given).__name__}"):
+        course.predict("1.kernels", 2, 2).reveal(given)
+
+
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"predictions": 3}', '{"predictions": {}, "exercises": {"1.1": 3}}']
+    "text", ["{", "[" * 100_000, "[]", '{"predictions": 3}', '{"predictions": {}, "exercises": {"1.1": 3}}']
 )
 def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
     (folder / state.FILE).write_text(text, encoding="utf-8")
