@@ -91,7 +91,8 @@ def of_error(message: str, what: str) -> Brief:
 def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
     """Return the answer why two parts of a capture are, or are not, in one kernel."""
     answer = record.why(a, b, phase)
-    facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.answer}"]
+    reason = capitalized(answer.answer) if answer.answer.startswith("the ") else answer.answer
+    facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {reason}"]
     if answer.saved is not None:
         facts.append(f"Fusing would save at most {answer.saved:,} bytes (modelled).")
     elif answer.saved_note:
@@ -123,6 +124,7 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
     rows = [_pairs(of) for of in alike.values()]
     shown, left = _page(rows, offset, f"why(record={name!r}")
     facts = [f"Pairs of groups that share data and are not fused: {len(pairs):,}."]
+    facts += _of_a_part(record)
     if len(rows) < len(pairs):
         facts.append(f"Pairs with the same words and reason are one entry: {len(rows):,}.")
     if within := sum(bool(pair.kernel) for pair in pairs):
@@ -175,7 +177,7 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
         reason = "; ".join(ranked.missing) or "no kernel was generated"
         return Brief(f"compile_lens · {name} · cost by {by}", (f"No cost is known: {sentence(reason)}",))
     total = whole(ranked)
-    facts = [f"One call costs {total}: {ranked.origin}."]
+    facts = [f"One call costs {total}: {ranked.origin}.", *_of_a_part(record)]
     facts += [f"not known: {reason}" for reason in ranked.missing]
     facts += [
         f"{len(one.paths)} × {one.pattern} ({one.type or 'class not known'}): {share(one)} together"
@@ -193,6 +195,15 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
             Question("why not fewer kernels?", f"why(record={name!r})"),
         ),
         left,
+    )
+
+
+def _of_a_part(record: Record) -> tuple[str, ...]:
+    """Return the fact that the figures of a failed capture are those of the graphs before the failure."""
+    if record.failure is None:
+        return ()
+    return (
+        f"The capture failed in stage {record.failure.stage}: this is of the graphs compiled before it alone.",
     )
 
 
@@ -256,7 +267,7 @@ def memory(record: Record, name: str) -> Brief:
     evidence = [_memory_row(row) for row in rows if row.peak or row.saved or row.saved is None]
     return Brief(
         f"compile_lens · {name} · memory",
-        (f"{result.fact}{modelled}", *allocated, *result.brief),
+        (f"{result.fact}{modelled}", *_of_a_part(record), *allocated, *result.brief),
         tuple(evidence),
         ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
         (Question("less memory?", LESS_MEMORY),) if use.saved else (),

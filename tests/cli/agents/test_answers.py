@@ -354,3 +354,23 @@ def test_a_figure_that_changes_below_its_last_digit_is_shown_in_full() -> None:
     }
     text = answers.what_if(data, "f").text()
     assert "bytes 51,408 → 51,392, launches 3 → 2" in text and "1 lowers a figure" in text
+
+
+def test_the_figures_of_a_failed_capture_are_said_to_be_of_a_part() -> None:
+    """The first graph compiles, the one after the break has shapes that do not fit."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = (x.sin() @ x).softmax(0)
+        torch._dynamo.graph_break()
+        return y @ torch.rand(5, 2)
+
+    with pytest.raises(compile_lens.CaptureError) as caught:
+        compile_lens.capture(f, torch.rand(4, 4))
+    record = caught.value.capture
+    assert record.kernels, "of the first graph"
+    for brief in (
+        answers.cost(record, "c1", "line", 0),
+        answers.memory(record, "c1"),
+        answers.not_fused(record, "c1", 0),
+    ):
+        assert "of the graphs compiled before it alone" in brief.text(250)
