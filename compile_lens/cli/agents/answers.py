@@ -294,7 +294,12 @@ def difference(diff: Difference, before: str, after: str) -> Brief:
     from ...record.difference import LEVELS
     from ...views.subjects.diff import figure, sentence
 
-    facts = diff.summary.splitlines()
+    failed = (
+        f"The capture {name!r} failed in stage {one.failure.stage}: its figures are of the graphs before it alone."
+        for name, one in zip((before, after), diff.captures)
+        if one.failure is not None
+    )
+    facts = [*failed, *diff.summary.splitlines()]
     evidence = [
         f"{LEVELS[change.level]}: {sentence(change)}" + "".join(f"\n{fact}" for fact in change.facts[:3])
         for change in diff.changes

@@ -374,3 +374,7 @@ def test_the_figures_of_a_failed_capture_are_said_to_be_of_a_part() -> None:
         answers.not_fused(record, "c1", 0),
     ):
         assert "of the graphs compiled before it alone" in brief.text(250)
+    whole = compile_lens.capture(lambda x: x.sin(), torch.rand(4, 4))
+    for pair, named in (((whole, record), "b"), ((record, whole), "a")):
+        text = answers.difference(compile_lens.diff(*pair), "a", "b").text(300)
+        assert f"The capture {named!r} failed in stage dynamo" in text.partition("EVIDENCE")[0]
