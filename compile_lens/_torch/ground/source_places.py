@@ -51,11 +51,18 @@ def _frames(trace: str) -> tuple[Frame, ...]:
         elif parsed and not text_line and line.startswith("    "):
             text_line = line[4:]
             last = parsed[-1]
-            parsed[-1] = dataclasses.replace(last, text=text_line.strip())
-        elif parsed and text_line and parsed[-1].column is None and _MARKERS.fullmatch(line):
+            parsed[-1] = dataclasses.replace(last, text=_whole_line(last, text_line.strip()))
+        elif text_line and parsed[-1].column is None and _MARKERS.fullmatch(line):
             # For a call over several lines, Python 3.13 shows more lines with markers of their own.
-            parsed[-1] = _with_columns(parsed[-1], text_line, line[4:])
+            if parsed[-1].text == text_line.strip():  # not cut: the markers are those of the whole line
+                parsed[-1] = _with_columns(parsed[-1], text_line, line[4:])
     return tuple(f for f in parsed if not is_internal(f.file))
+
+
+def _whole_line(frame: Frame, text: str) -> str:
+    """Return the text of a frame's line; traces of Python 3.13 cut it at a form feed inside a string."""
+    line = linecache.getline(frame.file, frame.line).strip()
+    return line if [part.rstrip() for part in line.splitlines()[:1]] == [text] else text
 
 
 MARKS_WHOLE_VALUES = sys.version_info < (3, 13)
