@@ -355,7 +355,9 @@ class _Table:
         for one in (address, viewed):
             if (given := self._names.of(*one)) is not None:
                 saved = stage.startswith("backward.") and address[2] in self._copied[cid]
-                return _Item(COPY if own_memory or saved else given.kind, given.name, tensor, address=address)
+                if own_memory or saved:
+                    return _Item(COPY, given.name, tensor, address=address)
+                return _Item(given.kind, given.name, _tensor(self._nodes[one[:2]][one[2]]), address=address)
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)

@@ -378,3 +378,10 @@ def test_the_figures_of_a_failed_capture_are_said_to_be_of_a_part() -> None:
     for pair, named in (((whole, record), "b"), ((record, whole), "a")):
         text = answers.difference(compile_lens.diff(*pair), "a", "b").text(300)
         assert f"The capture {named!r} failed in stage dynamo" in text.partition("EVIDENCE")[0]
+
+
+def test_an_input_has_its_own_shape_where_a_view_of_it_is_saved() -> None:
+    """The product's derivative saves both operands transposed, in their own memory."""
+    x, w = torch.rand(6, 40, requires_grad=True), torch.rand(40, 3, requires_grad=True)
+    text = answers.memory(compile_lens.capture(lambda x, w: (x @ w).tanh().sum(), x, w), "c1").text()
+    assert 'input "x", float32[6, 40]' in text and 'input "w", float32[40, 3]' in text
