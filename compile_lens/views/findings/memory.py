@@ -299,8 +299,8 @@ def _saved_words(kept: tuple[SavedTensor, ...]) -> str:
     count = quantities.plural(len(kept), "tensor")
     if not kept:
         return "nothing"
-    if own == 0:
-        return f"{count}, which takes no memory of its own"
+    if shared == len(kept):
+        return f"{count}, in inputs and results"
     if not shared:
         return f"{count}, {in_memory(own)} besides inputs and results"
     return f"{count}: {shared} in inputs and results, {len(kept) - shared} beside them, {in_memory(own)}"
