@@ -50,6 +50,8 @@ class Buffers:
         common = self.common(first, second)
         known = {name: node_bytes(self._loops[name], self._sizes) for name in common}
         unknown = [name for name, nbytes in known.items() if nbytes is None]
+        if without := [name for name in unknown if not self._loops[name].outputs]:
+            return None, f"the size of what {', '.join(without)} writes is not recorded"
         if unknown:
             return None, f"the size of {', '.join(unknown)} is not known before it runs"
         together = {*first, *second}

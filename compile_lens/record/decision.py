@@ -31,8 +31,8 @@ REASONS: dict[str, Reason] = {
         "separately, and nothing outside is fused with them."
     ),
     "nop": Reason(
-        "One of the two does no work of its own (a view, memory set aside, one result of a library call, a number "
-        "that is read or checked): there is no loop to fuse, and nothing to save."
+        "One of the two does no work of its own (a view, reserved memory, one result of a library call, a number "
+        "that is checked): there is no loop to fuse."
     ),
     "order": Reason("They were tried the wrong way round: the second must run before the first."),
     "different devices": Reason("They run on different devices, and one kernel runs on one device."),

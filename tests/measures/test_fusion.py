@@ -182,6 +182,17 @@ def test_bytes_that_are_not_known() -> None:
     assert "unknown" in full(found)
 
 
+def test_a_call_without_a_buffer_has_no_recorded_size() -> None:
+    """Inductor gives a call that writes in place no buffer of its own, though its size is known."""
+    recorded = phase("inference")
+    aten, loops, *others = recorded.stages
+    nodes = tuple(dataclasses.replace(n, outputs=()) if n.name == "x" else n for n in loops.nodes)
+    stages = (aten, dataclasses.replace(loops, nodes=nodes), *others)
+    found = why(capture(dataclasses.replace(recorded, stages=stages)), "sin", "tan")
+    assert found.saved is None and "is not recorded" in found.saved_note
+    assert "before it runs" not in full(found)
+
+
 def test_kernels_and_lines() -> None:
     one = capture()
     first, library, last = one.kernels
