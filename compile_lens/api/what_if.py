@@ -77,7 +77,9 @@ def what_if(
     trials: list[Trial] = []
     interrupted = False
     quiet = not (watched() if show_progress is None else show_progress)
-    saved_state = SavedState(fn, args, kwargs, options.get("calls"), state=True)
+    # With a target, the function runs in a child: nothing here changes.
+    reached = (fn, args, kwargs, options.get("calls")) if target is None else ()
+    saved_state = SavedState(*reached, state=True)
     with interrupts() as check:
         base = capture(fn, *args, kwargs=kwargs, target=target, **options)
         left_out: list[tuple[str, str]] = []

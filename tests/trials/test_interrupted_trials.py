@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import signal
 import threading
@@ -44,10 +45,10 @@ def dropped() -> None:
 
 
 class Calls:
-    """A function whose call of that number drops an interrupt; it counts its calls."""
+    """A function whose call of that number drops an interrupt. Its counter is no state that is put back."""
 
     def __init__(self, number: int) -> None:
-        self.number, self.count = number, 0
+        self.number, self.numbers = number, itertools.count(1)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         y = x.sin()
@@ -56,8 +57,7 @@ class Calls:
 
     @torch.compiler.disable
     def between(self) -> None:
-        self.count += 1
-        if self.count == self.number:
+        if next(self.numbers) == self.number:
             dropped()
 
 
@@ -78,7 +78,7 @@ def test_python_drops_it() -> None:
 def test_what_if_ends_after_the_switch_in_which_it_was_dropped() -> None:
     calls = Calls(number=3)  # the second trial: the first call is that of the capture as it is
     found = what_if(calls, torch.rand(8, 8), switches=SWITCHES)
-    assert calls.count == 3
+    assert next(calls.numbers) == 4
     assert found.interrupted and [t.name for t in found.trials] == SWITCHES[:2]
     assert all(t.capture is not None for t in found.trials)
     assert [name for name, why in found.not_tried if why.startswith("not reached")] == SWITCHES[2:]
