@@ -313,9 +313,7 @@ def test_a_keyword_of_a_logging_call_does_not_come_after_the_graph(
         with contextlib.suppress(torch._dynamo.exc.Unsupported):
             torch.compile(ended, backend="eager", fullgraph=True)(torch.ones(4))
     assert "!" not in capsys.readouterr().out
-    assert first_hint(ended).endswith(
-        "positional tensors, constants, or strings made of them (a shape only inside such a string)."
-    )
+    assert first_hint(ended).endswith("positional tensors, constants or strings, not shapes.")
 
 
 def test_where_the_arguments_do_not_allow_it_the_advice_is_torchs() -> None:

@@ -24,7 +24,7 @@ INDEX = (
 )
 LOGGING = (
     f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}) to run it after the graph, if "
-    "its arguments are positional tensors, constants, or strings made of them (a shape only inside such a string)."
+    "its arguments are positional tensors, constants or strings, not shapes."
 )
 OF_KNOWN_SHAPE = {
     "repeat_interleave": (
