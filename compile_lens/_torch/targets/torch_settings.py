@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import operator
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -170,41 +171,49 @@ LIBRARIES = (
 """Switches of libraries that affect the choice of a convolution and the layout of its result."""
 
 
-_SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "fast path of attention": (
-        torch.backends.mha.get_fastpath_enabled,
-        torch.backends.mha.set_fastpath_enabled,
-    ),
-    "sparse invariants": (
-        torch._C._check_sparse_tensor_invariants,
-        torch._C._set_check_sparse_tensor_invariants,
-    ),
+_SWITCHES = {
+    "fast path of attention": ("backends.mha.get_fastpath_enabled", "backends.mha.set_fastpath_enabled"),
+    "sparse invariants": ("_C._check_sparse_tensor_invariants", "_C._set_check_sparse_tensor_invariants"),
     "overwritten parameters": (
-        torch.__future__.get_overwrite_module_params_on_conversion,
-        torch.__future__.set_overwrite_module_params_on_conversion,
+        "__future__.get_overwrite_module_params_on_conversion",
+        "__future__.set_overwrite_module_params_on_conversion",
     ),
     "swapped parameters": (
-        torch.__future__.get_swap_module_params_on_conversion,
-        torch.__future__.set_swap_module_params_on_conversion,
+        "__future__.get_swap_module_params_on_conversion",
+        "__future__.set_swap_module_params_on_conversion",
     ),
     "validated distributions": (
-        lambda: torch.distributions.Distribution._validate_args,
-        torch.distributions.Distribution.set_default_validate_args,
+        "distributions.Distribution._validate_args",
+        "distributions.Distribution.set_default_validate_args",
     ),
-    "recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
 }
-"""Functions that read and set switches of torch and Python on which a program may branch."""
+"""Switches on which a program may branch, with the names in torch of the value or its reader, and of its setter."""
+
+_RECURSION = "recursion limit"
+
+
+def _in_torch(name: str) -> Any:
+    """Return what has a dotted name in torch; None if this torch has none."""
+    try:
+        return operator.attrgetter(name)(torch)
+    except AttributeError:
+        return None
 
 
 def _switches() -> dict[str, Any]:
-    return {name: read() for name, (read, _) in _SWITCHES.items()}
+    values: dict[str, Any] = {_RECURSION: sys.getrecursionlimit()}
+    for name, (reader, setter) in _SWITCHES.items():
+        value = _in_torch(reader)
+        if value is not None and _in_torch(setter) is not None:
+            values[name] = value() if callable(value) else value
+    return values
 
 
 def _set_switches(settings: dict[str, Any]) -> None:
     now = _switches()
     for name, value in settings.items():
-        if value != now[name]:
-            _SWITCHES[name][1](value)
+        if now.get(name, value) != value:
+            (sys.setrecursionlimit if name == _RECURSION else _in_torch(_SWITCHES[name][1]))(value)
 
 
 def _log_levels() -> tuple[int, dict[str, int]]:

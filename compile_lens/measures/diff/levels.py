@@ -27,9 +27,8 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """Return the difference between ``a`` and ``b`` as a ``cls``."""
     sides = Side(a), Side(b)
     changes = [*inputs.input_changes(sides), *settings.settings(a, b), *settings.breaks(a, b)]
-    failed = (
-        a.failure is not None or b.failure is not None
-    )  # later stages do not exist, and so did not change
+    # The later stages of a capture that failed do not exist: nothing in them is gone.
+    failed = a.failure is not None or b.failure is not None
     if not failed or all(side.stage("dynamo") for side in sides):
         changes += nodes("lines", "", sides, ("dynamo", "dynamo"), matched(sides, ("dynamo", "dynamo")))
     changes += inputs.boundary_changes(sides)
