@@ -76,7 +76,7 @@ def test_a_page_without_source_says_why_in_view(viewer: Open, viewport: tuple[in
     scope: dict[str, Any] = {"torch": torch}
     exec("def made(x):\n    return torch.sin(x) * 2 + torch.cos(x)", scope)
     shown = capture(scope["made"], torch.rand(64))
-    said = "No Python source: the code is from <string>, which is no file; no line gives a colour."
+    said = "No Python source: the code is from <string>, which is not a file; no line gives a colour."
     page = viewer(shown)
     note = page.pane("inference").locator(".graph-note")
     assert note.inner_text().startswith(said)
