@@ -94,7 +94,7 @@ class ToolMissing(Exception):
 
 def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
     if shutil.which(tool) is None:
-        raise ToolMissing(f"{tool}, which disassembles the built library, is not installed: {_INSTALL}")
+        raise ToolMissing(f"{tool} is not installed, and machine code cannot be read without it: {_INSTALL}")
     try:
         done = subprocess.run(
             [tool, *options],
