@@ -100,7 +100,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
         if fitting:
             why = f"several compiled graphs of the trace ran these launches: {', '.join(fitting)}; say which by id="
         elif not known:
-            why = f"the trace holds no run of a compiled graph{_of_readable(trace)}"
+            why = f"the trace holds no run of a compiled graph{of_readable(trace.missing)}"
         missing.append(Missing(compilation.id, why))
     for id in {id for id, times in Counter(chosen.values()).items() if times > 1}:
         for compilation_id in [c for c, chosen_id in chosen.items() if chosen_id == id and c not in ids]:
@@ -135,15 +135,14 @@ def profile_of_graphs(
             compilation = next(c.id for c in record.compilations if code in c.code.values())
             measured = _measured(record, compilation, code, id, own, trace.device)
             graphs.append(measured)
-    none = (
-        () if graphs else (Missing("compiled graphs", f"the trace holds no run of one{_of_readable(trace)}"),)
-    )
+    reason = f"the trace holds no run of one{of_readable(trace.missing)}"
+    none = () if graphs else (Missing("compiled graphs", reason),)
     return _profile(trace, graphs, none)
 
 
-def _of_readable(trace: ProfilerTrace) -> str:
+def of_readable(missing: Iterable[Missing]) -> str:
     """Return the restriction of a statement on all events of a trace; ``""`` if all could be read."""
-    return " that can be read" if any(one.stage == UNTIMED for one in trace.missing) else ""
+    return " that can be read" if any(one.stage == UNTIMED for one in missing) else ""
 
 
 def profile_alone(trace: ProfilerTrace) -> Profile:

@@ -42,7 +42,6 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
         "deterministic": _deterministic(),
         "threads": torch.get_num_threads(),
         "attention": attention(),
-        "libraries": _libraries(),
         "random": _random(),
         "device": default_device(),
         "switches": _switches(),
@@ -83,8 +82,6 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
         torch.set_num_threads(settings["threads"])  # generated C++ depends on it
         stack.callback(set_attention, attention())
         set_attention(settings["attention"])
-        stack.callback(_set_libraries, _libraries())
-        _set_libraries(settings["libraries"])
         stack.callback(_set_switches, _switches())
         _set_switches(settings["switches"])
         stack.callback(_set_log_levels, _log_levels())
@@ -164,14 +161,14 @@ def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
             torch._C._set_fp32_precision_setter(*place, value)
 
 
-LIBRARIES = (
+_LIBRARIES = (
     *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
     *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
 )
 """Switches of libraries that affect the choice of a convolution and the layout of its result."""
 
-
 _SWITCHES = {
+    **{name: (f"_C._get_{name}", f"_C._set_{name}") for name in _LIBRARIES},
     "fast path of attention": ("backends.mha.get_fastpath_enabled", "backends.mha.set_fastpath_enabled"),
     "sparse invariants": ("_C._check_sparse_tensor_invariants", "_C._set_check_sparse_tensor_invariants"),
     "overwritten parameters": (
@@ -187,7 +184,7 @@ _SWITCHES = {
         "distributions.Distribution.set_default_validate_args",
     ),
 }
-"""Switches on which a program may branch, with the names in torch of the value or its reader, and of its setter."""
+"""Switches that affect a program or its lowering: names in torch of the value or its reader, and of the setter."""
 
 _RECURSION = "recursion limit"
 
@@ -234,17 +231,6 @@ def _set_log_levels(settings: tuple[int, dict[str, int]]) -> None:
     for name, level in levels.items():
         if level != logging.getLogger(name).level:
             logging.getLogger(name).setLevel(level)
-
-
-def _libraries() -> dict[str, Any]:
-    return {
-        name: getattr(torch._C, f"_get_{name}")() for name in LIBRARIES if hasattr(torch._C, f"_get_{name}")
-    }
-
-
-def _set_libraries(settings: dict[str, Any]) -> None:
-    for name, value in settings.items():
-        getattr(torch._C, f"_set_{name}")(value)
 
 
 ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")

@@ -198,13 +198,14 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     )
 
 
-def _of_a_part(record: Record) -> tuple[str, ...]:
-    """Return the fact that the figures of a failed capture are those of the graphs before the failure."""
+def _of_a_part(record: Record, name: str = "") -> tuple[str, ...]:
+    """Return the fact that the figures of a failed capture (of a ``name`` among several) are those of the graphs before
+    the failure."""
     if record.failure is None:
         return ()
-    return (
-        f"The capture failed in stage {record.failure.stage}: this is of the graphs compiled before it alone.",
-    )
+    failed = f"The capture {name!r}" if name else "The capture"
+    stage = record.failure.stage
+    return (f"{failed} failed in stage {stage}: its figures are of the graphs compiled before it alone.",)
 
 
 def kernels_of_first_row(record: Record, name: str, by: str, text: str) -> tuple[Question, ...]:
@@ -294,11 +295,7 @@ def difference(diff: Difference, before: str, after: str) -> Brief:
     from ...record.difference import LEVELS
     from ...views.subjects.diff import figure, sentence
 
-    failed = (
-        f"The capture {name!r} failed in stage {one.failure.stage}: its figures are of the graphs before it alone."
-        for name, one in zip((before, after), diff.captures)
-        if one.failure is not None
-    )
+    failed = [fact for name, one in zip((before, after), diff.captures) for fact in _of_a_part(one, name)]
     facts = [*failed, *diff.summary.splitlines()]
     evidence = [
         f"{LEVELS[change.level]}: {sentence(change)}" + "".join(f"\n{fact}" for fact in change.facts[:3])

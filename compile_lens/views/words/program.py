@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from compile_lens.measures.compile_time import compiled_without_a_call
+from compile_lens.measures.profile import of_readable
 from compile_lens.measures.program import (
     Counts,
     counts,
@@ -13,7 +14,7 @@ from compile_lens.measures.program import (
 )
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
-from compile_lens.record.benchmark import UNTIMED, Profile
+from compile_lens.record.benchmark import Profile
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.logged_code import EXPORT
 from compile_lens.record.messages import first_names
@@ -88,9 +89,7 @@ def measured(profile: Profile) -> str:
     """Return the contents of a trace in a sentence without a full stop."""
     calls = sum(graph.calls for graph in profile.graphs)
     graphs = f"{plural(len(profile.graphs), 'compiled graph')} ran in {plural(calls, 'call')}"
-    part = any(one.stage == UNTIMED for one in profile.missing)
-    none = f"no run of a compiled graph{' that can be read' if part else ''}"
-    parts = [graphs if profile.graphs else none]
+    parts = [graphs if profile.graphs else f"no run of a compiled graph{of_readable(profile.missing)}"]
     if profile.regions and not profile.graphs:
         parts = [f"{plural(len(profile.regions), 'compiled region')}, and no run of a graph in it"]
     if profile.kernels:

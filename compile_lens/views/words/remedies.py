@@ -226,7 +226,7 @@ def _is_number(text: str) -> bool:
 
 
 _OF_LAYOUT = re.compile(r"\.(size|stride|storage_offset)\(")
-_UNBACKED = "torch._dynamo.decorators.mark_unbacked("
+_UNBACKED = "torch._dynamo.decorators.mark_unbacked"
 _ANY_DIMENSION = "(tensor, dim)"
 MARK = f"mark the dimension before the first call: torch._dynamo.mark_dynamic{_ANY_DIMENSION}"
 SYMBOL_AT_FIRST = (
@@ -271,7 +271,7 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
             return alone
         return (
             f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
-            f"{_UNBACKED.removesuffix('(')}{_dimension(failed.source)} before the first call makes one "
+            f"{_UNBACKED}{_dimension(failed.source)} before the first call makes one "
             "variant for all; one more may be made where another dimension's stride hangs on the size, as in a cache "
             "that grows from empty"
         )
