@@ -116,10 +116,10 @@ def test_ranks_of_two_torches_and_of_a_huge_world() -> None:
         dataclasses.replace(base, rank=0, world=10**12),
         dataclasses.replace(base, rank=3, world=10**12, environment=environment, created="later"),
     )
-    text = merge(*(Program(lambda record=record: record) for record in records)).text("full")
-    said = " ".join(text.split())
-    assert f"versions of torch differ: {base.environment.torch} (rank 0); 2.0.1 (rank 3)" in said
-    assert "of 1000000000000 ranks, these are missing: 1, 2, 4, " in said
+    ranks = merge(*(Program(lambda record=record: record) for record in records))
+    text = " ".join(ranks.text("full").split())
+    assert f"versions of torch differ: {base.environment.torch} (rank 0); 2.0.1 (rank 3)" in text
+    assert "of 1000000000000 ranks, these are missing: 1, 2, 4, " in text
 
 
 def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

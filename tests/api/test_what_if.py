@@ -331,9 +331,9 @@ def test_what_a_call_leaves_behind_is_no_effect_of_a_switch() -> None:
     """By hand: one call stacks one row; a second one would stack two, and move more bytes whatever is set."""
     growing, x = Growing(), torch.rand(1, 6)
     names = ["split_reductions", "reorder_for_peak_memory", "pattern_matcher"]
-    found = what_if(growing, x, switches=names, pairs=False)
-    assert [trial.figures for trial in found.trials] == [()] * 3
+    tried = what_if(growing, x, switches=names, pairs=False)
+    assert [trial.figures for trial in tried.trials] == [()] * 3
     assert len(growing.rows) == 1 and growing.all.shape == (1, 6), "as after one plain call"
     twice = Growing()
     twice(x)
-    assert capture(twice, x).ledger.total.bytes_after != found.base.ledger.total.bytes_after
+    assert capture(twice, x).ledger.total.bytes_after != tried.base.ledger.total.bytes_after

@@ -188,9 +188,9 @@ def test_a_call_without_a_buffer_has_no_recorded_size() -> None:
     aten, loops, *others = recorded.stages
     nodes = tuple(dataclasses.replace(n, outputs=()) if n.name == "x" else n for n in loops.nodes)
     stages = (aten, dataclasses.replace(loops, nodes=nodes), *others)
-    found = why(capture(dataclasses.replace(recorded, stages=stages)), "sin", "tan")
-    assert found.saved is None and "is not recorded" in found.saved_note
-    assert "before it runs" not in full(found)
+    answer = why(capture(dataclasses.replace(recorded, stages=stages)), "sin", "tan")
+    assert answer.saved is None and "is not recorded" in answer.saved_note
+    assert "before it runs" not in full(answer)
 
 
 def test_kernels_and_lines() -> None:

@@ -401,12 +401,12 @@ def test_the_operand_of_a_custom_operator_is_the_value_of_its_line(uses: int) ->
             hot = torch.tanh(a)
             return (torch.ops.lifetimes.halved(hot).amax(0), hot.sum(1))[:uses]
 
-        (found,) = capture(f, torch.rand(24, 8)).compilations[0].memory
-    tanh = [b for b in found.buffers if b.origins == ("tanh",)]
-    assert [b.nbytes for b in tanh] == [24 * 8 * 4] and all(b.origins for b in found.buffers)
+        (memory,) = capture(f, torch.rand(24, 8)).compilations[0].memory
+    tanh = [b for b in memory.buffers if b.origins == ("tanh",)]
+    assert [b.nbytes for b in tanh] == [24 * 8 * 4] and all(b.origins for b in memory.buffers)
 
 
 def test_the_part_of_a_reduction_in_two_steps_is_no_value_of_the_program() -> None:
-    found = memories(capture(lambda x: x.sum(), torch.rand(2_000_000), target="h100"))["inference"]
-    parts = [b for b in found.buffers if b.kind != "input" and b.nbytes != 4]
+    memory = memories(capture(lambda x: x.sum(), torch.rand(2_000_000), target="h100"))["inference"]
+    parts = [b for b in memory.buffers if b.kind != "input" and b.nbytes != 4]
     assert parts and not any(b.origins for b in parts)

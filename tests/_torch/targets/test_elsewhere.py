@@ -209,14 +209,14 @@ def test_switches_of_torch_and_python_cross(
     value: Any,
 ) -> None:
     def operators() -> tuple[set[str], set[str]]:
-        """Those that plain PyTorch calls here, and those of the target's graphs."""
+        """Return the operators that plain PyTorch calls here, and those in the target's graphs."""
         x = rand(2, 3, 8)
         with torch.profiler.profile() as profiler:
             function(x)
         phases = ("forward", "inference")
         called = {event.name.removeprefix("aten::") for event in profiler.events()}
-        found = capture(function, x, target="h100").compilations
-        graphs = (graph for one in found for stage, graph in one.graphs.items() if stage in phases)
+        compilations = capture(function, x, target="h100").compilations
+        graphs = (graph for one in compilations for stage, graph in one.graphs.items() if stage in phases)
         return called, {node.target.split(".")[1] for graph in graphs for node in graph.calls}
 
     before = read()

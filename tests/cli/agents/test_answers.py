@@ -281,7 +281,7 @@ def test_each_proposed_pair_of_kernels_can_be_asked_for(towers: Capture) -> None
     modules = {
         f"module:{node.module}" for node in towers.compilations[0].graphs["pre_grad"].nodes if node.module
     }
-    asked = 0
+    pairs = 0
     for address in (*lines, *modules):
         try:
             text = answers.chain(towers, "c1", address).text(4000)
@@ -293,8 +293,8 @@ def test_each_proposed_pair_of_kernels_can_be_asked_for(towers: Capture) -> None
             }
             a, b = (checks.address(words[key], key) for key in "ab")
             assert "is a call of a library" in answers.why(towers, "c1", a, b, "").text() or a != b
-            asked += 1
-    assert asked >= 3, "the loop's line, and the modules"
+            pairs += 1
+    assert pairs >= 3, "the loop's line, and the modules"
 
 
 def test_the_cost_of_a_module_counts_the_kernels_of_its_submodules(towers: Capture) -> None:
