@@ -1,6 +1,6 @@
 """The errors of compile_lens: one base class, a few types, each with a message that names the next step.
 
-A traceback names them as users catch them, ``compile_lens.UsageError``: hence their ``__module__``.
+A traceback names them as users catch them, ``compile_lens.UsageError``, so ``__module__`` names the package.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def rehearse(
     a mismatch is found before a real cluster hangs on it.
 
     Args:
-        function: the function that each rank runs. It must call ``torch.compile``, or be compiled itself, anew for each
+        function: the function that each rank runs. It must call ``torch.compile``, or be compiled itself, once for each
             rank.
         args, kwargs, named: arguments, the same on all ranks; the function may call ``torch.distributed.get_rank()``.
         world_size: number of ranks.

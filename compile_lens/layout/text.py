@@ -83,7 +83,7 @@ def shorten(text: str, limit: int) -> str:
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()  # nearly all texts, and there are many
     # Only the ends remain, so a very long text need not be scanned whole. A column needs a character,
-    # but a character may need no column (marks), hence the generous factor.
+    # but a character may need no column (marks), so the factor is generous.
     if len(text) > 16 * limit:
         text = text[: 8 * limit] + text[-8 * limit :]
         cut = True

@@ -480,7 +480,7 @@ def test_what_follows_an_optimizers_step_needs_no_break_mended() -> None:
     schedule.step()
     (cause,) = (one for one in program.causes if one.kind == "nothing to compile at first")
     text = words.advice(cause)
-    assert "nothing to change at the break" in text and "mend the break" not in text
+    assert "nothing to change at the break" in text and "fix the break" not in text
 
 
 class Waves:
@@ -512,7 +512,7 @@ def test_a_graph_break_comes_before_what_follows_it() -> None:
     first, *others = program.causes
     assert first.kind == "graph break" and first.place is not None and "low > 1" in first.place.text
     assert others and {cause.kind for cause in others} == {"nothing to compile at first"}
-    assert all(cause.after_break and "mend the break first" in words.advice(cause) for cause in others)
+    assert all(cause.after_break and "fix the break first" in words.advice(cause) for cause in others)
 
     def without_branch(x: torch.Tensor) -> torch.Tensor:
         wave = x.exp()

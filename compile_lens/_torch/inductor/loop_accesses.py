@@ -174,7 +174,7 @@ def _sources(body: Any, expression: Any) -> list[Any] | None:
 
 
 def _computed(body: Any, expression: Any) -> Any:
-    """Return an index with each indirect variable renamed after its computation, since each body numbers them anew."""
+    """Return an index with each indirect variable renamed after its computation: each body numbers them from 0."""
     attributes = vars(body)
     if _FORMULAS not in attributes:
         attributes[_FORMULAS] = _formulas(body)

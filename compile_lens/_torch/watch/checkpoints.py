@@ -37,7 +37,7 @@ WHY = Ending(
     "torch.utils.checkpoint calls it\n  Explanation: where a call of checkpoint is in no graph, torch turns Dynamo off "
     "for it, and does not evaluate what runs in it.",
     (),
-    "mend what keeps the line of the call out of a graph, or give checkpoint a function that is compiled: "
+    "remove what keeps the line of the call out of a graph, or give checkpoint a function that is compiled: "
     "checkpoint(torch.compile(function), …)",
 )
 

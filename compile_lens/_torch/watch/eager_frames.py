@@ -96,7 +96,7 @@ def _broken(graph_break: Break, line: Frame, then: str) -> Ending:
     at = graph_break.ending.frames[-1]
     inner = f"line {at.line}: {summary(graph_break.ending.reason)}"
     reason = f"the graph broke inside of this call ({inner})\n  Explanation: {then}"
-    hint = f"mend the break in line {at.line}: the call is in the graph then. {graph_break.ending.hint}"
+    hint = f"fix the break in line {at.line}; the call is in the graph then. {graph_break.ending.hint}"
     return Ending(NOT_TRACED, reason, (line,), hint.strip(), graph_break.ending.link)
 
 

@@ -126,7 +126,7 @@ HEADS = {
     EAGER_REST: "was compiled up to an earlier line, and runs eagerly from there",
     GRAPH_BREAK: "broke the graph",
     RECOMPILED: "was compiled again",
-    CACHE_BYPASSED: "is compiled anew at each start of the program",
+    CACHE_BYPASSED: "is compiled again at each start of the program",
 }
 """Predicates of the causes, by kind."""
 
@@ -346,7 +346,7 @@ def _advice(cause: Cause, torch: str = "") -> str:
         )
     if cause.kind == NOTHING_AT_FIRST:
         what = "the rest" if cause.after_break else cause.function
-        first = "mend the break first: without it nothing follows. Else, " if cause.after_break else ""
+        first = "fix the break first: without it nothing follows. Otherwise, " if cause.after_break else ""
         if first and cause.ending is not None and is_on_purpose(cause.ending):
             first = "there is nothing to change at the break; "
         return (

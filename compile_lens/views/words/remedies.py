@@ -295,7 +295,7 @@ _OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
 
 _SAME_OBJECT = "give it the same object each time, made once, or compile one function for each"
 _ON_STACK = (
-    "each call makes it anew, as the method in xs.append(t.item()), and it waits while the graph breaks: write "
+    "each call makes a new one, as the method in xs.append(t.item()), and it waits while the graph breaks: write "
     "value = t.item() on a line before"
 )
 
