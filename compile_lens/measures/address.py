@@ -86,7 +86,8 @@ class _Call(NamedTuple):
 class AddressTexts:
     """Lookup of the addresses of one capture by text.
 
-    ``lines`` are its Python lines, ``linked`` the nodes that are linked to their own frames.
+    ``lines`` are its Python lines, ``linked`` the nodes that are linked to their own frames, ``copied`` the inputs that
+    a kernel copies to another layout.
     """
 
     def __init__(
@@ -96,12 +97,14 @@ class AddressTexts:
         code_lines: Collection[Address],
         lines: Collection[Address],
         linked: Collection[Address],
+        copied: Collection[Address],
     ) -> None:
         self._nodes = nodes
         self._kernels = kernels
         self._code_lines = code_lines
         self._lines = lines
         self._linked = linked
+        self._copied = copied
 
     @cached_property
     def _of_torch(self) -> set[str]:
@@ -221,11 +224,20 @@ class AddressTexts:
         """Return the calls in a line, in record order."""
         return list(self._calls(line, (a for a in self._nodes if a in self._linked)))
 
+    def _first_use(self, address: Address, line: Address, span: tuple[int, int]) -> bool:
+        """Return True if an input is first used at these columns of a line."""
+        return any(
+            line_address(frame.file, frame.line) == line and (frame.column, frame.end_column) == span
+            for frame in self._nodes[address].innermost
+        )
+
     def _spanned(self, text: str, line: Address, span: tuple[int, int]) -> tuple[Address, ...]:
         calls = self._calls_in(line)
-        matches = [call for call in calls if call.span == span]
+        matches = dict.fromkeys(call.address for call in calls if call.span == span)
+        inputs = [a for a in self._linked if self._nodes[a].op in NO_WORK and self._first_use(a, line, span)]
+        matches |= dict.fromkeys(a for a in inputs if a in self._copied or not matches)
         if matches:
-            return tuple(dict.fromkeys(call.address for call in matches))
+            return tuple(matches)
         if not any(call.span for call in calls):
             raise UsageError(
                 f"{text!r}: the record has no columns for this line (Python 3.11 and newer report them, except for a "

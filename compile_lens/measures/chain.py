@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.address import FORMS, AddressTexts
+from compile_lens.measures.address import FORMS, NO_WORK, AddressTexts
 from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
 from compile_lens.measures.address import line_address as line_address
@@ -36,7 +36,8 @@ class Chain:
     line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of its callee), a kernel or a line of one, a module with
     its submodules (``"module:layers.3.attn"``). The end of a file's path is enough. A text means everything that it
     names in every compilation (``find``), and the answer covers all of these. An ambiguous text raises an error that
-    lists a text for each possibility.
+    lists a text for each possibility. Columns mean a call, and an input first used there if no call is or if a kernel
+    copies the input to another layout.
 
     Autograd may need a value that the program computes anyway: if the forward saves ``sin(x)`` for its backward, one
     node is both the program's sine and the one for the derivative of ``cos(x)``, and both calls are above it.
@@ -67,7 +68,9 @@ class Chain:
     def texts(self) -> AddressTexts:
         """Texts for addresses in this capture."""
         links = self._links
-        return AddressTexts(links.nodes, links.kernels, links.code_lines, links.lines, links.framed)
+        inputs = [address for address in links.framed if links.nodes[address].op in NO_WORK]
+        copied = {a for a in inputs if not links.kernels.keys().isdisjoint(_reach(links.down, [a]))}
+        return AddressTexts(links.nodes, links.kernels, links.code_lines, links.lines, links.framed, copied)
 
     def __contains__(self, address: object) -> bool:
         links = self._links

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+import torch
 from test_chain import COS, ENVIRONMENT, SIN, STAGES, capture, node
+from torch.nn import functional
 
 import compile_lens
 from compile_lens.errors import UsageError
@@ -49,8 +51,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def real(program: ModuleType) -> Capture:
-    import torch
-
     return compile_lens.capture(program.f, torch.rand(8, 8), torch.rand(8, 8))
 
 
@@ -240,3 +240,25 @@ def test_a_name_of_a_later_stage_is_the_first_that_has_it() -> None:
     assert seen.chain.find(f"softplus@{line}")[0][1] == "dynamo"
     (found,) = seen.chain.find(f"expand@{line}")
     assert found[1] == "joint" and named(seen, found).derivative
+
+
+def transposed(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    y = functional.conv_transpose2d(x, w, b)
+    return y * 2
+
+
+@columns
+@pytest.mark.parametrize("target", [None, "mps"])
+def test_the_columns_printed_for_a_layout_copy_lead_back_to_it(target: str | None) -> None:
+    module, x = torch.nn.Conv2d(3, 8, 3), torch.rand(2, 3, 8, 8)
+    inputs = torch.rand(1, 4, 8, 8), torch.rand(4, 4, 3, 3), torch.rand(4)
+    for record in (
+        compile_lens.capture(module, x, target=target, backward=target is None),
+        compile_lens.capture(transposed, *inputs, target=target),
+    ):
+        for kernel in record.kernels:
+            frames = record.chain.lines(kernel)
+            assert frames
+            for frame in frames:
+                text = f"{frame.file}:{frame.line}:{frame.column}-{frame.end_column}"
+                assert kernel in record.chain.kernels(text)
