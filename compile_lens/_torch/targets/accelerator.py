@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from ...errors import UsageError
+from ..ground import program_hooks
 from . import cudnn
 from .replacements import Replacements
 
@@ -190,6 +191,7 @@ def _check(kind: str) -> None:
     with (
         FakeTensorMode(allow_non_fake_inputs=True),
         torch.enable_grad(),
+        program_hooks.without_saved_tensor_hooks(),
         torch.autograd.set_multithreading_enabled(False),
     ):
         x = torch.empty(2, 2, device=kind, requires_grad=True)

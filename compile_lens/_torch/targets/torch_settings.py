@@ -161,30 +161,45 @@ def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
             torch._C._set_fp32_precision_setter(*place, value)
 
 
-_LIBRARIES = (
+_IN_C = (
     *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
-    *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
+    *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled", "qengine"),
+    *("math_sdp_allow_fp16_bf16_reduction", "cublas_allow_fp16_accumulation"),
+    *("cublas_allow_fp16_reduced_precision_reduction", "cublas_allow_bf16_reduced_precision_reduction"),
 )
-"""Switches of libraries that affect the choice of a convolution and the layout of its result."""
+"""Switches with a reader and a setter in ``torch._C``: of libraries, which affect the choice of a convolution and the
+layout of its result, and of the precision of products."""
 
-_SWITCHES = {
-    **{name: (f"_C._get_{name}", f"_C._set_{name}") for name in _LIBRARIES},
-    "fast path of attention": ("backends.mha.get_fastpath_enabled", "backends.mha.set_fastpath_enabled"),
-    "sparse invariants": ("_C._check_sparse_tensor_invariants", "_C._set_check_sparse_tensor_invariants"),
+_SWITCHES: dict[str, tuple[str, ...]] = {
+    **{name: (f"_C._set_{name}", f"_C._get_{name}") for name in _IN_C},
+    "fast path of attention": ("backends.mha.set_fastpath_enabled", "backends.mha.get_fastpath_enabled"),
+    "order of einsum": (
+        "backends.opt_einsum.set_flags",
+        "backends.opt_einsum.enabled",
+        "backends.opt_einsum.strategy",
+    ),
+    "anomaly detection": ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
+    "multithreaded backward": ("_C._set_multithreading_enabled", "_C._is_multithreading_enabled"),
+    "replayed views": ("_C._set_view_replay_enabled", "_C._is_view_replay_enabled"),
+    "forward gradients": ("_C._set_fwd_grad_enabled", "_C._is_fwd_grad_enabled"),
+    "cache of autocast": ("set_autocast_cache_enabled", "is_autocast_cache_enabled"),
+    "repeated warnings": ("set_warn_always", "is_warn_always_enabled"),
+    "sparse invariants": ("_C._set_check_sparse_tensor_invariants", "_C._check_sparse_tensor_invariants"),
     "overwritten parameters": (
-        "__future__.get_overwrite_module_params_on_conversion",
         "__future__.set_overwrite_module_params_on_conversion",
+        "__future__.get_overwrite_module_params_on_conversion",
     ),
     "swapped parameters": (
-        "__future__.get_swap_module_params_on_conversion",
         "__future__.set_swap_module_params_on_conversion",
+        "__future__.get_swap_module_params_on_conversion",
     ),
     "validated distributions": (
-        "distributions.Distribution._validate_args",
         "distributions.Distribution.set_default_validate_args",
+        "distributions.Distribution._validate_args",
     ),
 }
-"""Switches that affect a program or its lowering: names in torch of the value or its reader, and of the setter."""
+"""Switches that affect a program or its lowering: names in torch of the setter, and of each of its arguments' values or
+readers. A tuple that a reader returns is its setter's arguments."""
 
 _RECURSION = "recursion limit"
 
@@ -197,20 +212,21 @@ def _in_torch(name: str) -> Any:
         return None
 
 
-def _switches() -> dict[str, Any]:
-    values: dict[str, Any] = {_RECURSION: sys.getrecursionlimit()}
-    for name, (reader, setter) in _SWITCHES.items():
-        value = _in_torch(reader)
-        if value is not None and _in_torch(setter) is not None:
-            values[name] = value() if callable(value) else value
+def _switches() -> dict[str, tuple[Any, ...]]:
+    """Return the arguments of each switch's setter."""
+    values: dict[str, tuple[Any, ...]] = {_RECURSION: (sys.getrecursionlimit(),)}
+    for name, (setter, *readers) in _SWITCHES.items():
+        each = [value() if callable(value) else value for value in map(_in_torch, readers)]
+        if each[0] is not None and _in_torch(setter) is not None:
+            values[name] = each[0] if isinstance(each[0], tuple) else tuple(each)
     return values
 
 
-def _set_switches(settings: dict[str, Any]) -> None:
+def _set_switches(settings: dict[str, tuple[Any, ...]]) -> None:
     now = _switches()
-    for name, value in settings.items():
-        if now.get(name, value) != value:
-            (sys.setrecursionlimit if name == _RECURSION else _in_torch(_SWITCHES[name][1]))(value)
+    for name, values in settings.items():
+        if now.get(name, values) != values:
+            (sys.setrecursionlimit if name == _RECURSION else _in_torch(_SWITCHES[name][0]))(*values)
 
 
 def _log_levels() -> tuple[int, dict[str, int]]:

@@ -182,6 +182,14 @@ def if_swapped(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if torch.__future__.get_swap_module_params_on_conversion() else x.cos()
 
 
+def if_anomalies(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled() else x.cos()
+
+
+def if_cached(x: torch.Tensor) -> torch.Tensor:
+    return x.cos() if torch.is_autocast_cache_enabled() else x.sin()
+
+
 @pytest.mark.parametrize(
     ("function", "read", "change", "value"),
     [
@@ -200,6 +208,13 @@ def if_swapped(x: torch.Tensor) -> torch.Tensor:
             torch.__future__.set_swap_module_params_on_conversion,
             True,
         ),
+        (
+            if_anomalies,
+            torch.is_anomaly_enabled,
+            lambda on: torch.set_anomaly_enabled(on, check_nan=not on),
+            True,
+        ),
+        (if_cached, torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, False),
     ],
 )
 def test_switches_of_torch_and_python_cross(
@@ -526,3 +541,10 @@ def test_an_exception_whose_class_is_only_there_has_its_words() -> None:
     with pytest.raises(CaptureError, match="Local: of the function") as raised:
         capture(local, rand(5), target="mps")
     assert repr(raised.value.__cause__) == "RuntimeError('Local: of the function')"
+
+
+def test_a_backward_under_anomaly_detection_goes_to_a_target() -> None:
+    w = rand(8, 4).requires_grad_()
+    with torch.autograd.set_detect_anomaly(True):
+        record = capture(lambda x: (x @ w).relu(), rand(3, 8), target="h100", backward=True)
+    assert {kernel.phase for kernel in record.kernels} == {"forward", "backward"}
