@@ -21,10 +21,12 @@ def test_it_shows_what_it_asks() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     calls = [line.split() for line in cells["sizes"].splitlines()]
     assert [call[2] for call in calls] == ["0/0", "0/1", "-", "-"], "for which calls it was compiled"
-    assert [call[-1] for call in calls] == ["0/0", "0/1", "0/1", "0/1"], "which form ran"
+    assert [call[-1] for call in calls] == ["0/0", "0/1", "0/1", "0/1"], "which variant ran"
     assert "no guess; the capture has 2 compilations" in cells["sizes-reveal"]
-    assert cells["reason"].splitlines()[0] == "0/0 began with the first call"
-    assert re.search(r"0/1 began since in 0/0: .*size mismatch.* expected 8, actual 16", cells["reason"])
+    assert cells["reason"].splitlines()[0] == "0/0 is for the first call"
+    assert re.search(
+        r"0/1 was compiled because in 0/0: .*size mismatch.* expected 8, actual 16", cells["reason"]
+    )
     symbol = re.fullmatch(r"L\['x'\]\.size\(0\) is (s\d+); it was 16 then\n", cells["symbol"])
     assert symbol
     eight, any_size = re.split(r"^(?=op0: )", cells["loops"], flags=re.M)[1:]
@@ -56,10 +58,10 @@ def test_its_prose_says_what_the_captures_say() -> None:
         limit,
         12 - limit,
     )
-    assert lessons.said(prose["numbers-eager"], r"for (\w+) values it runs as code") == (limit,)
-    assert lessons.said(prose["take-home"], r"the limit, (\w+) forms") == (limit,)
+    assert lessons.said(prose["numbers-eager"], r"for (\w+) values it runs as compiled code") == (limit,)
+    assert lessons.said(prose["take-home"], r"the limit, (\w+) variants") == (limit,)
     made = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 32, 64)])
-    assert lessons.said(prose["take-home"], r"(\w+) sizes need (\w+) forms") == (4, len(made.compilations))
+    assert lessons.said(prose["take-home"], r"(\w+) sizes need (\w+) variants") == (4, len(made.compilations))
     assert (
         made.compilations[1].recompile_reasons
         and "size mismatch" in made.compilations[1].recompile_reasons[0]

@@ -15,7 +15,7 @@ QUESTIONS = (
 EXERCISES = (
     Exercise(
         "1.1",
-        "Write a function of one tensor for which eager PyTorch dispatches at least six operators, and which becomes "
+        "Write a function of one tensor for which eager PyTorch dispatches at least six operators, and that becomes "
         "one launch.",
         (Input((1000,)),),
         (Need("eager_ops", AT_LEAST, 6), Need("launches", EXACTLY, 1), *UNBROKEN),
@@ -26,13 +26,13 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is a launch of its own: Inductor does not write its code, and puts none of its "
-                "own into it.",
+                "A library call is a launch of its own: Inductor does not write its code, and cannot fuse anything "
+                "into it.",
             ),
         ),
         (
-            "An operator that works number by number can be computed inside the one that uses it.",
-            "Chain such operators: what one gives, the next takes. Count them as you write.",
+            "An elementwise operator can be computed inside the one that uses it.",
+            "Chain such operators: the result of one is the input of the next. Count them as you write.",
         ),
         "def f(x):\n    for _ in range(6):\n        x = torch.sin(x)\n    return x",
     ),
@@ -72,33 +72,33 @@ EXERCISES = (
             ),
             Slip(
                 (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 1)),
-                "One library call is one launch. What stands beside it?",
+                "One library call is one launch. What else could be a launch?",
             ),
         ),
         (
-            "Something has to be there that Inductor does not write itself, but calls.",
+            "You need something that Inductor does not write itself, but calls.",
             "On a CPU, a product of two matrices is such a call.",
         ),
         "def f(x):\n    return torch.relu(x @ x)",
     ),
     Exercise(
         "1.3",
-        "Write a function with a backward that computes something, and for which the forward keeps nothing.",
+        "Write a function with a backward that computes something, and whose forward saves nothing.",
         (Input((1000,), grad=True),),
         (Need("backward_ops", AT_LEAST, 1), Need("saved", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("saved", AT_LEAST, 1),),
-                "Its derivative depends on x, or on a value that came from x: the backward needs it, so it is kept.",
+                "Its derivative depends on x, or on a value that came from x: the backward needs it, so it is saved.",
             ),
             REPEATED,
             Slip(
                 (Need("backward_ops", EXACTLY, 0),),
-                "Its backward computes nothing: the gradient is passed on as it comes, or there is no backward.",
+                "Its backward computes nothing: it passes the gradient on unchanged, or there is no backward.",
             ),
         ),
         (
-            "What does a backward need of x? It depends on the derivative.",
+            "What does a backward need from x? It depends on the derivative.",
             "Look for a function whose derivative is a number, the same for every x, and not 1.",
         ),
         "def f(x):\n    return 3 * x",

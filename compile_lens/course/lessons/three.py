@@ -38,19 +38,19 @@ _BROKEN = Slip(
 EXERCISES = (
     Exercise(
         "3.1",
-        "Write a function of one tensor that is compiled anew for each of the four sizes, without a graph break.",
+        "Write a function of one tensor that is compiled again for each of the four sizes, without a graph break.",
         _X,
         (Need("compilations", EXACTLY, 4), *UNBROKEN),
         (
             _BROKEN,
             Slip(
                 (Need("compilations", AT_MOST, 3),),
-                "One variant served several sizes: in it a symbol stands for the size. What in a function could need "
-                "to know the number itself?",
+                "One variant served several sizes: it uses a symbol for the size. What in a function could need "
+                "the number itself?",
             ),
         ),
         (
-            "What Python does itself, while Dynamo looks on, it does with numbers.",
+            "While Dynamo traces, Python itself still computes with numbers.",
             "Let Python count to the size of x.",
         ),
         "def f(x):\n    for n in range(x.shape[0]):\n        x = x + n\n    return x",
@@ -71,8 +71,8 @@ EXERCISES = (
             ),
         ),
         (
-            "What do all of those steps come to?",
-            "A size may stand in arithmetic: Dynamo then writes down its symbol.",
+            "What do all of those steps add up to?",
+            "You can use a size in arithmetic: Dynamo then records its symbol.",
         ),
         "def f(x):\n    return x + x.shape[0]",
         counted,
@@ -92,13 +92,13 @@ EXERCISES = (
             ),
             Slip(
                 (Need("compilations", AT_MOST, 2),),
-                "After the first size one variant served all the others. What would make Dynamo tell the others apart, "
-                "without asking for the exact number?",
+                "After the first size one variant served all the others. What would make Dynamo distinguish the others "
+                "without needing the exact number?",
             ),
         ),
         (
             "A guard on a size need not be an equality.",
-            "Let an `if` on the size of x choose between two ways.",
+            "Let an `if` on the size of x choose between two branches.",
         ),
         "def f(x):\n    if x.shape[0] < 20:\n        return torch.sin(x)\n    return torch.cos(x)",
         again=_LARGER,

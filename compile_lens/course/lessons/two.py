@@ -34,7 +34,7 @@ def scaled(x: Any) -> Any:
 EXERCISES = (
     Exercise(
         "2.1",
-        "Write a function of one tensor that has a graph break, and for which Dynamo makes only one graph.",
+        "Write a function of one tensor that has a graph break, but for which Dynamo makes only one graph.",
         _X,
         (Need("breaks", AT_LEAST, 1), Need("graphs", EXACTLY, 1)),
         (
@@ -44,12 +44,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("graphs", AT_LEAST, 2),),
-                "There is work on tensors before the break and after it, and each of the two is a graph.",
+                "There are tensor operations both before the break and after it, and each side is a graph.",
             ),
         ),
         (
             "A break cuts the function in two. Dynamo makes no graph of a part that does nothing with tensors.",
-            "Where would the break have to stand, so that one of its sides has nothing to do?",
+            "Where does the break have to be for one side to have no tensor operation?",
         ),
         'def f(x):\n    y = torch.sin(x)\n    print("done")\n    return y',
     ),
@@ -73,7 +73,7 @@ EXERCISES = (
         _WHOLE,
         (VALUE_NEEDED,),
         (
-            "What does .item() give that the tensor itself would not give?",
+            "What does .item() give you that the tensor itself does not?",
             "A tensor of one element multiplies as well as a number does.",
         ),
         "def f(x):\n    return x * x.abs().max() + 1",

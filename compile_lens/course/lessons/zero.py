@@ -22,7 +22,7 @@ def determinant(x: Any) -> Any:
 EXERCISES = (
     Exercise(
         "0.1",
-        "Write a function of one square matrix for which the compiler calls a library, and writes no kernel.",
+        "Write a function of one square matrix for which the compiler calls a library and writes no kernel.",
         (Input((4, 4)),),
         (Need("library_calls", AT_LEAST, 1), Need("own_kernels", EXACTLY, 0), *UNBROKEN),
         (
@@ -36,14 +36,14 @@ EXERCISES = (
             ),
         ),
         (
-            "Which operators are too much for a formula number by number?",
+            "Which operators have no simple formula for each number?",
             "Think of a product of matrices, or of linear algebra, and do nothing else.",
         ),
         "def f(x):\n    return x @ x",
     ),
     Exercise(
         "0.2",
-        "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel, "
+        "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel "
         "and does not call the library's det.",
         (Input((4, 4)),),
         (Need("own_kernels", AT_LEAST, 1), Need("det_calls", EXACTLY, 0), *UNBROKEN),
@@ -66,8 +66,8 @@ EXERCISES = (
     ),
     Exercise(
         "0.3",
-        "Write torch.linalg.det(x) for 100 matrices of 2 × 2 numbers so that it becomes one launch, without a "
-        "library.",
+        "Write torch.linalg.det(x) for 100 matrices of 2 × 2 numbers so that it becomes one launch, with no library "
+        "call.",
         (Input((100, 2, 2)),),
         (
             Need("launches", EXACTLY, 1),
@@ -82,7 +82,7 @@ EXERCISES = (
         ),
         (
             "What is the determinant of a, b over c, d?",
-            "x[:, 0, 0] is the first number of all the matrices at once.",
+            "x[:, 0, 0] is the first number of every matrix.",
         ),
         "def f(x):\n    return x[:, 0, 0] * x[:, 1, 1] - x[:, 0, 1] * x[:, 1, 0]",
         determinant,

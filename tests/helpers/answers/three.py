@@ -31,7 +31,7 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "3.1": [
-        (plain, "2 compilations; required: exactly 4", "a symbol stands for the size"),
+        (plain, "2 compilations; required: exactly 4", "it uses a symbol for the size"),
         (halved, "graph break", "each part is compiled by itself"),
     ],
     "3.2": [

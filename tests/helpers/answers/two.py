@@ -17,7 +17,7 @@ RIGHT: dict[str, list[Made]] = {
 MISLED: dict[str, list[Mistake]] = {
     "2.1": [
         (lambda x: x.sin(), "0 graph breaks; required", "nothing had to run eagerly"),
-        (halved, "2 graphs; required", "work on tensors before the break and after it"),
+        (halved, "2 graphs; required", "tensor operations both before the break and after it"),
     ],
     "2.2": [
         (shifted, "1 graph break; required", "Python still needs to know a value"),
