@@ -73,7 +73,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     default, chosen = len(one.partition.default), len(one.partition.saved)
     sentence = r"would keep (\w+) tensors for sin² \+ cos², Inductor keeps (\w+)"
     assert lessons.said(prose["take-home"], sentence) == (default, chosen)
-    assert lessons.said(prose["kept-meaning"], r"cross it: (\w+) tensor") == (chosen,)
+    assert lessons.said(prose["kept-meaning"], r"bytes cross: (\w+) tensor") == (chosen,)
     assert lessons.said(prose["checkpoint-why"], r"(\w+) layers, on a batch") == (4,)
     merged = {node.name: node.origins for node in one.graphs["backward"].calls}
     assert "sin_1" in merged["sin"] and "cos_1" in merged["cos"]
@@ -128,18 +128,18 @@ def test_what_it_says_of_three_cuts_is_so_in_the_code_of_each(
     def functions(name: str) -> int:
         return counted[name][1]["sin"] + counted[name][1]["cos"]
 
-    said = lessons.said(prose["cost-meaning"], r"Inductor's cut moves (\w+) tensors less")
+    said = lessons.said(prose["cost-meaning"], r"Inductor's cut moves (\w+) tensors fewer")
     assert said == (moved("default") - moved("chosen"),)
-    assert (
-        "computes not one function more: both backwards work out a sine and a cosine" in prose["cost-meaning"]
-    )
+    assert "computes no extra function: both backwards compute a sine and a cosine" in prose["cost-meaning"]
     assert functions("default") == functions("chosen") == 2
     forward, backward = counted["merged"]
     said = lessons.said(prose["cost-meaning"], r"forward stores (\w+), its backward loads (\w+)")
     assert said == (forward["store"], backward["loadu"]) and functions("merged") == 0
     kept = lessons.said(prose["cost-meaning"], r"keeps (\w+) tensors; its forward")
     assert kept == (forward["store"] - 1,)
-    said = lessons.said(prose["cost-meaning"], r"moves (\w+) tensors less, for (\w+) functions more")
+    said = lessons.said(
+        prose["cost-meaning"], r"moves (\w+) tensors fewer, at the price of (\w+) more functions"
+    )
     assert said == (moved("merged") - moved("chosen"), functions("chosen"))
 
 

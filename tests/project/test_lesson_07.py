@@ -105,7 +105,7 @@ def test_gcc_is_told_to_leave_loops_alone(tmp_path: Path) -> None:
     prose = lessons.prose(NAME)
     assert (
         "`-fno-tree-loop-vectorize`" in prose["scalar-meaning"]
-        and "switches GCC's own off" in prose["take-home"]
+        and "switches off GCC's own" in prose["take-home"]
     )
     if shutil.which("g++") is None or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         not_here("this asks g++ on Linux for x86-64")

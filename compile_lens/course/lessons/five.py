@@ -20,7 +20,7 @@ QUESTIONS = tuple(
 EXERCISES = (
     Exercise(
         "5.1",
-        "Write a function of one matrix that makes a single call in Dynamo's graph, and that becomes at least four "
+        "Write a function of one matrix that is a single call in Dynamo's graph, and that becomes at least four "
         "ATen operators.",
         MATRIX,
         (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 4), *UNBROKEN),
@@ -32,7 +32,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", EXACTLY, 1)),
-                "This operator is handed to Inductor as it is: it is in the smaller set already.",
+                "Inductor gets this operator unchanged: it is already in the smaller set.",
             ),
         ),
         (
@@ -55,20 +55,20 @@ EXERCISES = (
         (
             Slip(
                 (Need("aten_ops", AT_LEAST, 2),),
-                "Several ATen operators came of it: the loops may be one for each. Which single operator needs two "
+                "It became several ATen operators: there could be one loop for each. Which single operator needs two "
                 "steps, one after the other?",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "Inductor calls a library here, and writes no loop.",
+                "Inductor calls a library here and writes no loop.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
-                "One loop was enough: each number of the result can be finished in one go.",
+                "One loop was enough: it can finish each number of the result in one pass.",
             ),
         ),
         (
-            "Which number is known only when something has been done with a sum?",
+            "Which number needs a finished sum before it can be computed?",
             "Think of statistics.",
         ),
         "def f(x):\n    return x.mean(1)",
@@ -82,17 +82,17 @@ EXERCISES = (
         (
             Slip(
                 (Need("patterns", EXACTLY, 0), Need("library_calls", AT_LEAST, 2)),
-                "The products of matrices are there, but between them something is not as the pattern wants it: "
-                "compilations[0].passes says which operator, under misses.",
+                "The products of matrices are there, but something between them does not match the pattern: "
+                "compilations[0].passes names the operator, under misses.",
             ),
             Slip(
                 (Need("patterns", EXACTLY, 0), Need("library_calls", EXACTLY, 1)),
-                "A pattern is found among pieces. A single call of a library is in this graph: the whole of an "
-                "attention that you called yourself has no pieces left, and one product alone has too few.",
+                "A pattern matches several pieces. This graph has a single library call: an attention that you called "
+                "yourself has no pieces left, and one product alone has too few.",
             ),
         ),
         (
-            "The lesson has one function with a match. What of it does the pattern need?",
+            "The lesson has one function with a match. Which parts of it does the pattern need?",
             "Scores are scaled, then a softmax over the last dimension, then a product.",
         ),
         "def f(x):\n    return torch.softmax(x @ x.transpose(-1, -2) * 0.125, -1) @ x",

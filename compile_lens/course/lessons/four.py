@@ -29,7 +29,7 @@ _NO_BACKWARD = Slip(
 EXERCISES = (
     Exercise(
         "4.1",
-        "Write a function of one square matrix whose backward works at least three operators out again, and whose "
+        "Write a function of one square matrix whose backward recomputes at least three operators, and whose "
         "forward keeps no memory of its own.",
         TRAINED,
         (Need("recomputed", AT_LEAST, 3), Need("kept_bytes", EXACTLY, 0), *UNBROKEN),
@@ -37,17 +37,17 @@ EXERCISES = (
             _NO_BACKWARD,
             Slip(
                 (Need("kept_bytes", AT_LEAST, 1),),
-                "Something in it is expensive to compute again, or would have to see all numbers again, so its result "
+                "Something in it is expensive to recompute, or would need all numbers again, so its result "
                 "is kept.",
             ),
             Slip(
                 (Need("kept_bytes", EXACTLY, 0), Need("recomputed", EXACTLY, 0)),
-                "The derivatives need no value from in between: they need an input, a result, or nothing at all.",
+                "The derivatives need no intermediate value: they need an input, a result, or nothing at all.",
             ),
         ),
         (
-            "Which derivatives need the value that the operator was given?",
-            "Chain operators that work number by number, each of which is curved.",
+            "Which derivatives need the operator's input?",
+            "Chain elementwise operators, none of them linear.",
         ),
         "def f(x):\n    return torch.sin(torch.cos(torch.sin(torch.cos(x))))",
     ),
@@ -64,12 +64,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("saved", AT_LEAST, 1), Need("kept_bytes", EXACTLY, 0)),
-                "What is kept is in memory anyway, as an input or a result; the rest is cheap enough to compute again.",
+                "What is kept is in memory anyway, as an input or a result; the rest is cheap enough to recompute.",
             ),
         ),
         (
-            "The partitioner computes again what is cheap. What is not?",
-            "Put something after a product of matrices whose gradient needs that product.",
+            "The partitioner recomputes what is cheap. What is not?",
+            "After a product of matrices, put an operator whose gradient needs that product.",
         ),
         "def f(x):\n    return torch.cos(x @ x)",
     ),
@@ -87,8 +87,8 @@ EXERCISES = (
             ),
         ),
         (
-            "Who may overrule the partitioner?",
-            "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False) computes function again.",
+            "Who can overrule the partitioner?",
+            "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False) recomputes function.",
         ),
         "from torch.utils.checkpoint import checkpoint\n\n\ndef f(x):\n"
         "    return checkpoint(lambda x: torch.sin(x @ x), x, use_reentrant=False)",

@@ -30,12 +30,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("step", EXACTLY, 1),),
-                "This kernel takes one number at a time: what it reads does not lie side by side in memory, or "
-                "Inductor has no registers for its type.",
+                "This kernel takes one number at a time: its inputs are not adjacent in memory, or "
+                "Inductor has no vector registers for their type.",
             ),
         ),
         (
-            "The type of what is computed may differ from that of x.",
+            "The type of the computation can differ from that of x.",
             "Convert x to a shorter type before you do anything else with it.",
         ),
         "def f(x):\n    return torch.sin(x.bfloat16())",
@@ -49,16 +49,16 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is not a kernel of Inductor's: how it works inside cannot be seen.",
+                "A library call is not one of Inductor's kernels: nobody can see how it works inside.",
             ),
             Slip(
                 (Need("step", AT_LEAST, 2),),
                 "An expensive or rare operator is no obstacle: it is computed for a whole register anyway. What "
-                "matters is where the numbers lie.",
+                "matters is where the numbers are in memory.",
             ),
         ),
         (
-            "A register is filled from places that lie side by side.",
+            "A register is filled from adjacent places in memory.",
             "Take every second number, or take them in another order.",
         ),
         "def f(x):\n    return torch.sin(x[::2])",
@@ -66,14 +66,14 @@ EXERCISES = (
     ),
     Exercise(
         "7.3",
-        "Write a function of one vector of 1,000 float32 numbers whose kernel takes 16 numbers at a time, and has no "
+        "Write a function of one vector of 1,000 float32 numbers whose kernel takes 16 numbers at a time and has no "
         "tail.",
         _X,
         (Need("step", EXACTLY, 16), Need("tails", EXACTLY, 0), *OWN),
         (
             Slip(
                 (Need("step", EXACTLY, 1),),
-                "One at a time there is no tail either, but the task is about registers of 16.",
+                "A kernel that takes one at a time has no tail either, but the task is about registers of 16.",
             ),
             Slip(
                 (Need("tails", AT_LEAST, 1),),

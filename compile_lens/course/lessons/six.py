@@ -36,13 +36,13 @@ EXERCISES = (
             ),
             Slip(
                 (Need("loops", AT_LEAST, 2),),
-                "More than one value was given a buffer of its own: each result of the graph is, and each sum or "
-                "maximum. That these loops may be fused later is another step.",
+                "More than one value got a buffer of its own: each result of the graph does, and each sum or "
+                "maximum. Fusing these loops later is another step.",
             ),
         ),
         (
-            "What is inlined has one reader, or is cheap to compute again, and needs no memory of its own.",
-            "Return one tensor, made number by number.",
+            "An inlined value has one reader, or is cheap to recompute, and needs no memory of its own.",
+            "Return one tensor, computed by elementwise operators.",
         ),
         "def f(x):\n    return torch.relu(torch.sin(x) * 2 + torch.cos(x))",
     ),
@@ -54,7 +54,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1), Need("groups", EXACTLY, 1)),
-                "All that is there is a library call: it is not a loop, and no loop is fused with it.",
+                "There is only a library call: it is not a loop, and no loop is fused with it.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
@@ -62,13 +62,13 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", AT_LEAST, 2),),
-                "Some loops were not fused. Ask capture.why of two of them: are their sizes the same, does one wait "
+                "Some loops were not fused. Ask capture.why about two of them: are their sizes the same, does one wait "
                 "for the other, is one a library call?",
             ),
         ),
         (
-            "A loop is there because its value has to be in memory. What has to be?",
-            "Every result has to. Let all of them read the same x.",
+            "A loop exists because its value has to be in memory. Which values have to be?",
+            "Every result does. Let all of them read the same x.",
         ),
         "def f(x):\n    return x.sin(), x.cos(), x.exp(), x.tanh()",
     ),
@@ -80,7 +80,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call does separate groups, but here only loops of Inductor's own are required.",
+                "A library call does separate groups, but here all loops must be Inductor's own.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
@@ -89,13 +89,13 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", EXACTLY, 1),),
-                "Its loops became one group: none needs more from another than the same number, or the same row. What "
+                "Its loops became one group: each needs only the same number, or the same row, from another. What "
                 "has to be finished for all rows before the rest can begin?",
             ),
         ),
         (
-            "Think of a number that is known only when all others have been read.",
-            "Use such a number on every element again.",
+            "Think of a number that is known only after all others have been read.",
+            "Then use that number with every element.",
         ),
         "def f(x):\n    return x / x.sum()",
     ),

@@ -24,20 +24,20 @@ RIGHT: dict[str, list[Made]] = {
 MISLED: dict[str, list[Mistake]] = {
     "5.1": [
         (lambda x: (x + 1) * 2 - x.sin(), "4 calls of Dynamo; required: exactly 1", "a call of its own"),
-        (lambda x: torch.sin(x), "1 ATen operator; required: at least 4", "in the smaller set already"),
+        (lambda x: torch.sin(x), "1 ATen operator; required: at least 4", "already in the smaller set"),
         (halved, "1 graph break; required", ""),
     ],
     "5.2": [
         (lambda x: torch.sin(x), "1 loop before fusion; required", "One loop was enough"),
         (lambda x: x.sum(1), "1 loop before fusion; required", "One loop was enough"),
-        (lambda x: torch.softmax(x, 1), "5 ATen operators; required: exactly 1", "one for each"),
+        (lambda x: torch.softmax(x, 1), "5 ATen operators; required: exactly 1", "one loop for each"),
         (lambda x: x @ x, "1 library call; required: exactly 0", "calls a library here"),
     ],
     "5.3": [
         (
             bounded,
             "0 patterns that matched; required",
-            "between them something is not as the pattern wants it",
+            "something between them does not match the pattern",
         ),
         (
             lambda x: F.scaled_dot_product_attention(x, x, x),

@@ -20,12 +20,16 @@ MISLED: dict[str, list[Mistake]] = {
             "16 numbers at a time; required: exactly 32",
             "holds 16 numbers of 32 bits",
         ),
-        (lambda x: x[::2].bfloat16().sin(), "1 number at a time; required", "does not lie side by side"),
-        (lambda x: x.to(torch.int16) + 1, "1 number at a time; required", "has no registers for its type"),
+        (lambda x: x[::2].bfloat16().sin(), "1 number at a time; required", "are not adjacent in memory"),
+        (
+            lambda x: x.to(torch.int16) + 1,
+            "1 number at a time; required",
+            "has no vector registers for their type",
+        ),
     ],
     "7.2": [
         (lambda x: torch.lgamma(x), "16 numbers at a time; required: exactly 1", "no obstacle"),
-        (lambda x: torch.cumsum(x, 0), "1 library call; required", "not a kernel of Inductor's"),
+        (lambda x: torch.cumsum(x, 0), "1 library call; required", "not one of Inductor's kernels"),
         (
             lambda x: x[:1] * 2,
             "Its capture has no loop in a C++ kernel, so no step; required: exactly 1",

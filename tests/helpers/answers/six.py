@@ -17,7 +17,7 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: (x.sin() + 1, x.cos() + 1),
             "2 loops before fusion",
-            "More than one value was given a buffer",
+            "More than one value got a buffer",
         ),
         (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "no loop is inlined into it"),
         (lambda x: torch.sin(x), "1 operator of eager PyTorch; required", ""),
@@ -28,7 +28,7 @@ MISLED: dict[str, list[Mistake]] = {
             "1 loop before fusion; required",
             "nothing left for fusion to join",
         ),
-        (lambda x: x @ x, "1 loop before fusion; required", "All that is there is a library call"),
+        (lambda x: x @ x, "1 loop before fusion; required", "There is only a library call"),
         (
             lambda x: (x @ x, x.sin(), x.cos(), x.exp()),
             "2 groups after fusion; required",
@@ -36,9 +36,9 @@ MISLED: dict[str, list[Mistake]] = {
         ),
     ],
     "6.3": [
-        (lambda x: (x.sin(), x.cos()), "1 group after fusion; required", "none needs more from another"),
+        (lambda x: (x.sin(), x.cos()), "1 group after fusion; required", "each needs only the same number"),
         (lambda x: torch.softmax(x, 1), "1 group after fusion; required", "or the same row"),
         (lambda x: x.sin().cos(), "1 group after fusion; required", "All of it became one loop"),
-        (lambda x: torch.relu(x @ x), "1 library call; required", "only loops of Inductor's own"),
+        (lambda x: torch.relu(x @ x), "1 library call; required", "all loops must be Inductor's own"),
     ],
 }
