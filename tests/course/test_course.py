@@ -243,8 +243,8 @@ def test_the_advice_fits_the_bytes() -> None:
         y = x.double()
         return (y @ (y.T @ y)).float()
 
-    assert "A result in between is large" not in repr(course.check("10.1", wide))
-    assert "A result in between is large" in repr(course.check("10.1", lambda x: (x @ x.T) @ x))
+    assert "An intermediate result is large" not in repr(course.check("10.1", wide))
+    assert "An intermediate result is large" in repr(course.check("10.1", lambda x: (x @ x.T) @ x))
 
 
 def test_an_error_that_is_hostile_stays_on_its_line() -> None:

@@ -33,7 +33,7 @@ def test_it_reads_blocks_and_threads() -> None:
 def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
     """By Triton's own PTX: two or four numbers are loaded at once where no mask ends in the midst of them."""
     pytest.importorskip("triton")
-    assert "of 1,001 numbers, the end falls in the midst" in lessons.prose(NAME)["mask-meaning"]
+    assert "with 1,001 numbers, the end falls inside" in lessons.prose(NAME)["mask-meaning"]
 
     def widths(size: int) -> set[str]:
         made = capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="h100", build=True)
@@ -62,7 +62,7 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
 def test_a_long_row_is_read_in_loops() -> None:
     """The slider shows one kernel for each size, whose loads and loops are those in the text."""
     prose = lessons.prose(NAME)
-    longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* there (\w+) times")
+    longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* appears (\w+) times")
     for columns in (512, longest, longest + 1, 2048):
         assert str(columns) in prose["columns"]
         made = capture(lambda x: torch.softmax(x, -1), torch.rand(512, columns), target="h100")
@@ -90,9 +90,9 @@ def test_a_warp_reads_sectors() -> None:
     assert len({row.rpartition("ledger ")[2] for row in rows}) == 1, "so is the count of the ledger"
     prose = lessons.prose(NAME)
     times = found[2][1] // found[2][2]
-    assert lessons.said(prose["sectors-meaning"], r"sends (\w+) times what is used") == (times,)
+    assert lessons.said(prose["sectors-meaning"], r"sends (\w+) times as much as the kernel uses") == (times,)
     assert lessons.said(prose["warp-why"], r"needs at least (\w+) sectors") == (found[0][0],)
-    assert found[2] == found[3] and "With 32 columns it is not worse" in prose["sectors-meaning"]
+    assert found[2] == found[3] and "With 32 columns it gets no worse" in prose["sectors-meaning"]
 
 
 @pytest.mark.exhaustive
@@ -109,8 +109,8 @@ def test_sizes_say_how_far_away_a_row_lies() -> None:
         near = "shared memory" if m[0].nbytes <= 228 * 2**10 else "L2"
         assert (row, rows) == (near, "L2" if m.nbytes <= 50 * 2**20 else "memory")
     prose = lessons.prose(NAME)["levels-meaning"]
-    assert "A row of 16,384 numbers, and no longer one of 65,536" in prose
-    assert "all 512 rows of 16,384 numbers, not those of 65,536" in prose
+    assert "A row of 16,384 numbers fits" in prose
+    assert "all 512 rows of 16,384 numbers fit, but not those of 65,536" in prose
 
 
 @pytest.mark.exhaustive
@@ -166,7 +166,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     prose = lessons.prose(NAME)
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     last, first = map(int, re.findall(r"the capture has (\d) launch", cells["softmax"]))
-    sentence = r"softmax is (\w+) kernel that moves the least there is; over the first it is (\w+) on"
+    sentence = r"softmax is (\w+) kernel that moves as little as possible; over the first it is (\w+) on"
     assert lessons.said(prose["take-home"], sentence) == (last, first)
     assert lessons.said(prose["loads-meaning"], r"are (\d+) places apart") == (512,)
     metal = capture(lambda x: torch.softmax(x, 0), torch.rand(512, 512), target="mps").kernels

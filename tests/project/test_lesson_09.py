@@ -60,7 +60,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     softmax = capture(lambda x: torch.softmax(x, 1), torch.rand(64, 64)).ledger.total
     assert lessons.said(prose["try-meaning"], r"the same (\w+) loops") == (softmax.loops,)
     assert lessons.said(prose["backward-meaning"], r"the whole backward is (\w+) kernel") == (1,)
-    assert lessons.said(prose["walls-why"], r"each of which stays in (\w+) groups") == (2,)
+    assert lessons.said(prose["walls-why"], r"each of them stays in (\w+) groups") == (2,)
     for function in (
         lambda x: (x.sin(), x[:32].cos()),
         lambda x: (x.sum(0), x.sum(1)),

@@ -51,7 +51,7 @@ def test_an_algorithm_saves_the_memory() -> None:
 
 def test_its_prose_says_what_the_captures_say() -> None:
     prose = lessons.prose(NAME)
-    assert lessons.said(prose["blind"], r"in between has (\d+) × (\d+) numbers") == (512, 512)
+    assert lessons.said(prose["blind"], r"intermediate result has (\d+) × (\d+) numbers") == (512, 512)
     assert "more than sixty times" in prose["chain-meaning"]
     assert lessons.said(prose["attention-meaning"], r"the other one nearly (\w+) times") == (4,)
 
@@ -60,7 +60,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 def test_a_third_way_reads_once_and_stays_right() -> None:
     """The claims about ``var``, Welford, and the built-in exchanges, checked with plain torch."""
     prose = lessons.prose(NAME)
-    assert "`x.var(correction=0)` reads x once, and stays right" in prose["variance-meaning"]
+    assert "`x.var(correction=0)` reads x once and stays right" in prose["variance-meaning"]
     x = torch.rand(4096)
     wanted = x.double().var(correction=0).float()
 
@@ -71,7 +71,7 @@ def test_a_third_way_reads_once_and_stays_right() -> None:
     found, (code,) = run_and_get_code(torch.compile(var), x + 10_000)
     assert "Welford" in code and code.count("for(int64_t x") == 1, "one loop over x"
     torch.testing.assert_close(found, wanted, rtol=0.01, atol=0)
-    assert "`x**3` becomes products, and a sum may be taken in another order" in prose["chain-reason"]
+    assert "`x**3` becomes products, and a sum can be computed in another order" in prose["chain-reason"]
     for function, shown in ((torch.sum, "tmp_acc0_vec"), (lambda x: x**3, "tmp0 * tmp0")):
         torch._dynamo.reset()
         _, (code,) = run_and_get_code(torch.compile(function), x)
@@ -100,7 +100,7 @@ def test_few_bits_become_numbers_before_the_product() -> None:
     assert moved[1] == small + scale + 2 * numbers + others + 2 * 32 * 512 * 4
     assert moved[2] == moved[0] - small // 2
     said = lessons.prose(NAME)["eight-meaning"]
-    assert lessons.said(said, r"a matrix of ([\d,]+) bytes .* (\w+) times what") == (
+    assert lessons.said(said, r"a matrix of ([\d,]+) bytes .* (\w+) times the size") == (
         numbers,
         numbers // small,
     )

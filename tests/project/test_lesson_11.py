@@ -51,7 +51,7 @@ def test_a_clock_does_not_say_what_was_computed() -> None:
     assert cells["repeated"].startswith("operators of eager PyTorch: 100\n")
     assert "sines: no guess; the capture has 1 sine in the kernels" in cells["repeated"]
     assert "graphs: no guess; the capture has 0 graphs" in cells["followed"]
-    assert "left to Python: function followed" in cells["followed"]
+    assert "runs eagerly: function followed" in cells["followed"]
 
 
 @pytest.mark.parametrize("language", ["", "zh/"])
@@ -132,7 +132,7 @@ def test_copies_hide_behind_computing() -> None:
     others, of = lessons.said(prose["streams-meaning"], r"the time of (\w+) copies out of (\w+)")
     assert len(_copied("one stream")) == len(_copied("two streams")) == batches == of
     assert one - two == pytest.approx(sum(_copied("one stream")) * others / of, rel=0.15)
-    assert lessons.said(prose["streams-meaning"], r"The other (\w+) are done one after") == (others,)
+    assert lessons.said(prose["streams-meaning"], r"The other (\w+) run one after") == (others,)
     rows = [row for row in RECORDED["scenes"]["two streams"]["events"] if "stream" in row]
     copies = [row for row in rows if row["cat"] == "gpu_memcpy"]
     kernels = sorted((row["ts"], row["ts"] + row["dur"]) for row in rows if row["cat"] == "kernel")
@@ -151,7 +151,7 @@ def test_an_item_in_each_turn_empties_the_queue_where_the_device_is_the_slower_o
         loop, busy = _numbers(line)
         assert loop == pytest.approx(_median(scene, "loop"), abs=6e-4)
         assert busy == pytest.approx(100 * _busy(scene), abs=1)
-    (turns,) = lessons.said(lessons.prose(NAME)["waits-why"], r"(\w+) turns of a loop")
+    (turns,) = lessons.said(lessons.prose(NAME)["waits-why"], r"(\w+) iterations of a loop")
     parts = [row["name"] for row in RECORDED["scenes"][every]["events"] if row["cat"] == "user_annotation"]
     assert sum(name.startswith("turn") for name in parts) == turns
     gaps = _gaps(every)[: turns - 1]
@@ -214,7 +214,7 @@ def test_it_says_where_and_why_bfloat16_differs() -> None:
     torch._dynamo.reset()
     with Operators() as eager:
         want = _score(x)
-    (operators,) = lessons.said(prose["values-why"], r"here are (\w+) of them")
+    (operators,) = lessons.said(prose["values-why"], r"Here are (\w+) of them")
     assert len(eager.dtypes) == operators == 5 and set(eager.dtypes) == {torch.bfloat16}
     actual, (code,) = run_and_get_code(torch.compile(_score), x)
     body = code.partition("C10_UNLIKELY")[0]
@@ -297,7 +297,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
     total = capture(repeated, torch.rand(1024)).ledger.total
     assert (total.eager_ops, total.aten_ops) == (100, 1)
-    assert prose["repeated-meaning"].startswith("Ninety-nine results are used by nobody")
+    assert prose["repeated-meaning"].startswith("Nobody uses ninety-nine of the results")
     assert "of a hundred sines one was left" in prose["take-home"]
     assert lessons.said(prose["turns-meaning"], r"There are (\w+) tables") == (2,)
     assert prose["calls-why"].startswith("## The same call, fifty times") and "range(50)" in prose["calls"]

@@ -21,18 +21,18 @@ EXERCISES = (
     Exercise(
         "8.1",
         "Write a function of one vector of 1,000 numbers whose Triton kernel compares no index with the number of "
-        "elements that it goes over.",
+        "elements that it processes.",
         _VECTOR,
         (Need("masks", EXACTLY, 0), Need("launches", AT_LEAST, 1), *OWN),
         (
             Slip(
                 (Need("masks", AT_LEAST, 1),),
-                "The number of elements that the kernel goes over is not a multiple of the largest block that might be "
-                "chosen, so the last block may reach beyond the end.",
+                "The number of elements that the kernel processes is not a multiple of the largest possible block, "
+                "so the last block may reach past the end.",
             ),
         ),
         (
-            "The kernel goes over the elements of the result. How many should there be?",
+            "The kernel processes the elements of the result. How many should there be?",
             "Make a larger result: a multiple of 4,096 is enough. Repeat x, or multiply parts of it with each other.",
         ),
         "def f(x):\n    return torch.sin(x.repeat(4096))",
@@ -50,20 +50,20 @@ EXERCISES = (
             ),
             Slip(
                 (Need("tiles", EXACTLY, 0),),
-                "The kernels go over their numbers in one row. That is enough, unless what is read and what is written "
-                "ask for different orders.",
+                "The kernels process their numbers in one sequence. That is enough, unless reading and writing "
+                "need different orders.",
             ),
         ),
         (
-            "When do rows and columns both have to lie side by side?",
-            "Read the matrix one way, and write, or read it again, the other way.",
+            "When does a kernel need both adjacent rows and adjacent columns?",
+            "Read the matrix one way, and write it, or read it again, the other way.",
         ),
         "def f(x):\n    return x + x.t()",
         target=_TARGET,
     ),
     Exercise(
         "8.3",
-        "Write a function of one matrix of 64 × 64 numbers whose Triton kernel has a loop in it.",
+        "Write a function of one matrix of 64 × 64 numbers whose Triton kernel contains a loop.",
         MATRIX,
         (Need("triton_loops", AT_LEAST, 1), *OWN),
         (
@@ -73,7 +73,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("triton_loops", EXACTLY, 0),),
-                "Each program can hold all that it needs in one block: there is nothing to go through piece by piece.",
+                "Everything that a program needs fits into one block: there is nothing to process piece by piece.",
             ),
         ),
         (

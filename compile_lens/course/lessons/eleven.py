@@ -64,37 +64,37 @@ EXERCISES = (
         (
             Slip(
                 (Need("eager_ops", AT_LEAST, 10), Need("sines", EXACTLY, 1)),
-                "Many are written, and one is computed: the others were of the same number, or nobody used them.",
+                "You wrote many, and one is computed: the others had the same input, or nobody used them.",
             ),
             Slip(
                 (Need("sines", AT_MOST, 9),),
-                "There are fewer. A sine is computed if its number is a new one, and if the result depends on it.",
+                "There are fewer. A sine is computed only if its input is new and the result depends on it.",
             ),
         ),
         (
-            "Which of your sines could be left out, and the result would be the same?",
-            "Let each iteration use what the iteration before it made.",
+            "Which of your sines could be left out without changing the result?",
+            "Let each iteration use the result of the iteration before it.",
         ),
         "def f(x):\n    for _ in range(10):\n        x = torch.sin(x)\n    return x",
     ),
     Exercise(
         "11.2",
-        "Write `followed` of the lesson so that all of it becomes one graph, and nothing runs eagerly.",
+        "Write `followed` of the lesson so that all of it becomes one graph and nothing runs eagerly.",
         _VECTOR,
         (Need("graphs", EXACTLY, 1), *UNBROKEN),
         (
             Slip(
                 (Need("skipped", AT_LEAST, 1),),
-                "Python still asks for a number inside the loop, so the loop runs eagerly.",
+                "Python still needs a number inside the loop, so the loop runs eagerly.",
             ),
             Slip(
                 (Need("breaks", AT_LEAST, 1),),
-                "Python asks for a number only once now, but what follows it is a graph of its own.",
+                "Python needs a number only once now, but the code after it is a graph of its own.",
             ),
         ),
         (
-            "Who needs the sum as a number of Python? The next line can use a tensor.",
-            "A tensor can be added up, and multiplied with, like a number.",
+            "Who needs the sum as a Python number? The next line can use a tensor.",
+            "You can add and multiply tensors just like numbers.",
         ),
         "def f(x):\n    total = 0.0\n    for _ in range(4):\n        x = torch.sin(x)\n        total += x.sum()\n"
         "    return x * total",
@@ -102,27 +102,27 @@ EXERCISES = (
     ),
     Exercise(
         "11.3",
-        "Write a function of one square matrix that needs a gradient, whose forward makes one launch, and whose "
-        "backward at least two: a clock around the forward alone would miss most of them.",
+        "Write a function of one square matrix that needs a gradient, whose forward makes one launch and whose "
+        "backward makes at least two: a clock around the forward alone would miss most of them.",
         TRAINED,
         (Need("forward_launches", EXACTLY, 1), Need("backward_launches", AT_LEAST, 2), *UNBROKEN),
         (
             Slip(
                 (Need("forward_launches", AT_LEAST, 2),),
-                "The forward has work besides the one launch. Take away what stands around it.",
+                "The forward has work besides the one launch. Remove it.",
             ),
             REPEATED,
             Slip(
                 (Need("backward_ops", EXACTLY, 0),),
-                "The backward computes nothing: the gradient is passed on as it comes, or there is no backward.",
+                "The backward computes nothing: it passes the gradient on unchanged, or there is no backward.",
             ),
             Slip(
                 (Need("forward_launches", EXACTLY, 1), Need("backward_launches", EXACTLY, 1)),
-                "Its backward is one kernel too, as it is for whatever works number by number.",
+                "Its backward is one kernel too, as it is for every elementwise operator.",
             ),
         ),
         (
-            "In which operator does a number of x meet many others?",
+            "In which operator does each number of x meet many others?",
             "A product of two matrices has two derivatives, one for each of them.",
         ),
         "def f(x):\n    return x @ x",
@@ -140,11 +140,11 @@ EXERCISES = (
             ),
             Slip(
                 (Need("bfloat16_values", AT_LEAST, 2),),
-                "An operator in between still has a bfloat16 result. It is rounded before the next one takes it.",
+                "An operator in between still has a bfloat16 result. It is rounded before the next operator reads it.",
             ),
         ),
         (
-            "In which type is the result of an operator whose input is float32?",
+            "What is the type of the result of an operator whose input is float32?",
             "Convert x before the first operator, and the result after the last one.",
         ),
         "def f(x):\n    x = x.float()\n    y = x * torch.sigmoid(x)\n    return (torch.tanh(y / 3) * x).bfloat16()",

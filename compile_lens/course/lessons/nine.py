@@ -30,11 +30,11 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 2),),
-                "Every library call is a launch, but here only one of the launches is to be such a call.",
+                "Every library call is a launch, but here exactly one launch must be a library call.",
             ),
             Slip(
                 (Need("library_calls", EXACTLY, 0),),
-                "All of it is Inductor's own: nothing in it has to be left to a library.",
+                "All of it is Inductor's own code: nothing in it needs a library.",
             ),
             Slip(
                 (Need("adding_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
@@ -43,12 +43,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
-                "The wall is there, but there is not work on both sides of it.",
+                "The library call is there, but there is no work on both sides of it.",
             ),
         ),
         (
             "Work before the library call becomes one kernel, work after it another.",
-            "Put work that is done number by number before the call, and more of it after.",
+            "Put elementwise work before the call, and more of it after.",
         ),
         "def f(x):\n    return torch.cos(torch.sort(torch.sin(x))[0])",
     ),
@@ -65,7 +65,7 @@ EXERCISES = (
         ),
         (
             "What is the running sum of numbers that have all been doubled?",
-            "A factor may be moved through a sum.",
+            "A factor can be moved through a sum.",
         ),
         "def f(x):\n    return torch.cumsum(x * 6, 0)",
         accumulated,
@@ -79,7 +79,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is another wall: here both loops are to be Inductor's own.",
+                "A library call is another kind of barrier: here both loops must be Inductor's own.",
             ),
             Slip(
                 (Need("groups", EXACTLY, 1),),
@@ -87,12 +87,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", AT_LEAST, 2),),
-                "Loops are not fused here, but for another reason: see capture.why of the two.",
+                "Loops are not fused here, but for another reason: ask capture.why about the two.",
             ),
         ),
         (
-            "The number of elements of a loop is that of the result that it stores.",
-            "Return two results, one of which is made of a part of x alone.",
+            "A loop has as many elements as the result that it stores.",
+            "Return two results, one of them computed from only a part of x.",
         ),
         "def f(x):\n    return torch.sin(x), torch.cos(x[:32])",
     ),

@@ -39,10 +39,10 @@ EXERCISES = (
         (
             Slip(
                 (Need("bytes_after", AT_LEAST, 8001), Need("intermediate", AT_LEAST, 1000)),
-                "A result in between is large: it is stored, and loaded again. In which order would it be small?",
+                "An intermediate result is large: it is stored, and loaded again. In which order would it be small?",
             ),
         ),
-        ("Products of matrices may be bracketed in two ways.", "What shape has x.T @ x?"),
+        ("You can bracket a product of three matrices in two ways.", "What is the shape of x.T @ x?"),
         "def f(x):\n    return x @ (x.T @ x)",
         chained,
     ),
@@ -58,8 +58,8 @@ EXERCISES = (
             ),
         ),
         (
-            "Which sums of x could be made in the same pass?",
-            "The lesson has one form; torch has an operator for it, too.",
+            "Which sums of x could be computed in the same pass?",
+            "The lesson has one formula; torch has an operator for it, too.",
         ),
         "def f(x):\n    return x.var(correction=0)",
         two_passes,
@@ -73,8 +73,8 @@ EXERCISES = (
         (
             Slip(
                 (Need("intermediate", AT_LEAST, 101),),
-                "A large result in between is still there. Must every product of two rows be there before they are "
-                "added up?",
+                "There is still a large intermediate result. Does every product of two rows have to exist before they "
+                "are added up?",
             ),
         ),
         (

@@ -24,27 +24,27 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: torch.sin(x),
             "1 comparison with the number of elements; required",
-            "may reach beyond the end",
+            "may reach past the end",
         ),
         (
             lambda x: x[:992] * 2,
             "1 comparison with the number of elements; required",
-            "not a multiple of the largest block",
+            "not a multiple of the largest possible block",
         ),
         (halved, "1 graph break; required", ""),
     ],
     "8.2": [
-        (lambda x: x + 1, "0 kernels with blocks of two dimensions; required", "ask for different orders"),
+        (lambda x: x + 1, "0 kernels with blocks of two dimensions; required", "need different orders"),
         (
             lambda x: x.t() + 1,
             "0 kernels with blocks of two dimensions; required",
-            "ask for different orders",
+            "need different orders",
         ),
         (lambda x: x @ x, "1 library call; required", "is not a Triton kernel"),
     ],
     "8.3": [
-        (lambda x: x.sum(1), "0 loops in Triton kernels; required", "in one block"),
-        (lambda x: x.sin().cos(), "0 loops in Triton kernels; required", "in one block"),
+        (lambda x: x.sum(1), "0 loops in Triton kernels; required", "into one block"),
+        (lambda x: x.sin().cos(), "0 loops in Triton kernels; required", "into one block"),
         (lambda x: x @ x, "1 library call; required", "is not a Triton kernel"),
     ],
 }

@@ -84,12 +84,12 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "11.1": [
-        (_repeated, "1 sine in the kernels; required: at least 10", "Many are written, and one is computed"),
-        (_thrown_away, "1 sine in the kernels; required", "Many are written, and one is computed"),
+        (_repeated, "1 sine in the kernels; required: at least 10", "You wrote many, and one is computed"),
+        (_thrown_away, "1 sine in the kernels; required", "You wrote many, and one is computed"),
         (
             lambda x: sum(torch.sin(x) for _ in range(10)),
             "1 sine in the kernels; required",
-            "Many are written",
+            "You wrote many",
         ),
         (lambda x: torch.sin(torch.sin(x)), "2 sines in the kernels; required", "There are fewer."),
         (_with_a_tail, "5 sines in the kernels; required", "There are fewer."),
@@ -97,13 +97,13 @@ MISLED: dict[str, list[Mistake]] = {
     ],
     "11.2": [
         (followed, "Nothing of it was compiled", "the loop runs eagerly"),
-        (_as_float, "Nothing of it was compiled", "Python still asks for a number"),
+        (_as_float, "Nothing of it was compiled", "Python still needs a number"),
         (_once, "1 graph break; required", "only once now"),
         (lambda x: torch.sin(x), "its result has other values", ""),
     ],
     "11.3": [
         (lambda x: torch.sin(x), "1 launch in the backward; required: at least 2", "one kernel too"),
-        (lambda x: torch.relu(x @ x), "2 launches in the forward; required", "Take away what stands around"),
+        (lambda x: torch.relu(x @ x), "2 launches in the forward; required", "Remove it"),
         (lambda x: x.detach() @ x.detach(), "0 launches in the backward; required", "computes nothing"),
         (lambda x: x.sum(), "0 launches in the backward; required", "only repeated for them"),
         (halved, "1 graph break; required", ""),

@@ -16,10 +16,10 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "9.1": [
-        (lambda x: x.sin().cos().exp(), "1 launch; required: at least 3", "nothing in it has to be left"),
-        (lambda x: (x @ x).cos(), "2 launches; required: at least 3", "not work on both sides of it"),
+        (lambda x: x.sin().cos().exp(), "1 launch; required: at least 3", "nothing in it needs a library"),
+        (lambda x: (x @ x).cos(), "2 launches; required: at least 3", "no work on both sides of it"),
         (lambda x: x.sin() @ x + x, "2 launches; required: at least 3", "multiplies and adds in one go"),
-        (lambda x: x @ x @ x, "2 library calls; required: exactly 1", "only one of the launches"),
+        (lambda x: x @ x @ x, "2 library calls; required: exactly 1", "exactly one launch"),
         (halved, "1 graph break; required", ""),
     ],
     "9.2": [
@@ -43,6 +43,10 @@ MISLED: dict[str, list[Mistake]] = {
             "0 pairs of loops not fused because of their sizes; required",
             "for another reason",
         ),
-        (lambda x: (x @ x, x[:8].sin()), "1 library call; required", "A library call is another wall"),
+        (
+            lambda x: (x @ x, x[:8].sin()),
+            "1 library call; required",
+            "A library call is another kind of barrier",
+        ),
     ],
 }

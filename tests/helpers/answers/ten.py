@@ -34,7 +34,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.cov(x, correction=0), "1 graph break; required", ""),
     ],
     "10.3": [
-        (summed, "262,144 numbers in an intermediate result; required", "Must every product of two rows"),
+        (summed, "262,144 numbers in an intermediate result; required", "Does every product of two rows"),
         (lambda x: (x**2).sum(), "its result has other values", ""),
     ],
 }
