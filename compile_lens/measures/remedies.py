@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from compile_lens.record import claims
+from compile_lens.record.failed_guards import is_limited, is_static
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import ProgramRecord, Recompilation
@@ -111,6 +112,8 @@ def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remed
     if UNSPECIALIZED_INTS in failed.hint:  # torch.compile(dynamic=True) keeps it constant
         yield Remedy(UNSPECIALIZED_INTS, "")
         return
+    if any(is_static(mark) or is_limited(mark) for mark in (failed.old_mark, failed.new_mark)):
+        return  # the program's own mark decides
     if ".size(" in failed.source or all(_NUMBER.match(value) for value in (failed.old, failed.new)):
         yield Remedy(DYNAMIC, "")
     place = effect.place

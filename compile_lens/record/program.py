@@ -97,6 +97,8 @@ class FailedGuard:
             ``""`` if not known, or not readable without running code of the program.
         line: the line of the program that caused the guard; ``None`` if no line did.
         hint: torch's advice; ``""`` if there is none.
+        old_mark, new_mark: the program's mark on the size when the variant was compiled, and in the call, as it is
+            written (``mark_dynamic(x, 0, max=8)``); ``""`` if there is none, or none was observed.
     """
 
     id: str
@@ -106,6 +108,8 @@ class FailedGuard:
     new: str = ""
     line: Frame | None = None
     hint: str = ""
+    old_mark: str = ""
+    new_mark: str = ""
 
 
 UNKNOWN = -1

@@ -32,6 +32,7 @@ from . import (
     remedy_settings,
     retained_graphs,
     scopes,
+    value_reader,
 )
 from .callers import caller, is_between, is_outside_program
 from .observers import observe, observe_late, observing
@@ -111,6 +112,8 @@ def record(evaluation: Evaluation, frame: Any) -> None:
     if evaluation.recompiled is not None:
         count, limit = evaluation.recompiled
         evaluation.recompiled = count + _entries_meanwhile(evaluation), limit
+    if worked:
+        evaluation.marks = value_reader.dimension_marks(frame.f_locals)
     for scope in evaluation.scopes:
         if evaluation.reason == _OWN_CODE:
             continue

@@ -196,6 +196,7 @@ class Evaluation:
         self.guards: tuple[GuardOrigin, ...] = ()
         # Objects that guards check, where torch does not report them on failure.
         self.held: dict[str, str] = {}
+        self.marks: dict[str, str] = {}
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()

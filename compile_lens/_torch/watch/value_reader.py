@@ -279,3 +279,28 @@ def _qualified(owner: type) -> str:
     where = read("__dict__").get("__module__")
     name = str(read("__qualname__"))
     return f"{where}.{name}" if type(where) is str and where != "builtins" else name
+
+
+_MARKS = {
+    "_dynamo_dynamic_indices": "mark_dynamic",
+    "_dynamo_weak_dynamic_indices": "maybe_mark_dynamic",
+    "_dynamo_unbacked_indices": "decorators.mark_unbacked",
+    "_dynamo_static_indices": "mark_static",
+}
+"""Torch's attribute of a tensor with the marked dimensions, by the function that marks them."""
+
+
+def dimension_marks(names: Names) -> dict[str, str]:
+    """Return the marks that the program put on sizes of these tensors, as it writes them, by size: ``x.size(0)``."""
+    marks: dict[str, str] = {}
+    for name, value in names.items():
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            continue
+        own = vars(value)
+        ranges = {one.dim: (one.min, one.max) for one in own.get("_dynamo_dynamic_range", ())}
+        for attribute, function in _MARKS.items():
+            for dim in own.get(attribute, ()):
+                low, high = ranges.get(dim, (None, None))
+                ends = [f"{end}={n}" for end, n in (("min", low), ("max", high)) if n is not None]
+                marks[f"{name}.size({dim})"] = f"{function}({', '.join((name, str(dim), *ends))})"
+    return marks

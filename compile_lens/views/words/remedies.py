@@ -22,7 +22,10 @@ from compile_lens.record.failed_guards import (
     SET,
     STATE,
     THERE,
+    UNMARKED,
     compiled_for,
+    is_limited,
+    is_static,
 )
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import guarded_values, is_computed
@@ -258,6 +261,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     computed = is_computed(failed.source)
     own_form = not computed and bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} depends on the size, so that each result needs a variant: decide it outside"
+    if not own_form and (tried := _of_marks(failed)):
+        return tried
     if line is not None and not own_form:
         return asks
     if own_form:
@@ -286,9 +291,26 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # marking an argument does not mark a tensor created in the function
         return SYMBOL_AT_FIRST
+    if failed.new_mark:
+        return f"call torch._dynamo.{failed.new_mark} before the first call too: the older variant had no such mark"
     if became and failed.old.isdigit():
         return MARK
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+
+
+def _of_marks(failed: FailedGuard) -> str:
+    """Return the remedy if the program's own mark on a size makes variants; ``""`` for other sizes."""
+    for mark in filter(is_static, (failed.new_mark, failed.old_mark)):
+        return (
+            f"torch._dynamo.{mark} gives each size a variant: give few different sizes (pad, or bucket), or mark the "
+            "dimension as dynamic instead"
+        )
+    if is_limited(failed.old_mark):
+        return (
+            f"the older variant takes only the sizes of torch._dynamo.{failed.old_mark}: give min and max that hold "
+            "all sizes, or leave them out"
+        )
+    return ""
 
 
 _OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
@@ -308,6 +330,8 @@ def _of_objects(failed: FailedGuard) -> str | None:
     """Return the remedy if a torch setting, a class or the identity of an object changed; None for others."""
     if failed.text.startswith(STATE):
         return f"call it always under one {failed.source}, or compile one function for each"
+    if UNMARKED in (failed.old, failed.new) or "mark_" in failed.new:
+        return "mark the sizes of a tensor the same way before each call, also before the first one"
     if failed.source == MODES:
         return "call it always under the same ones (torch.set_default_device is one), or compile one function for each"
     if failed.source == DEFAULT_DEVICE:
