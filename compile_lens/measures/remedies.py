@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from compile_lens.record import claims
-from compile_lens.record.failed_guards import is_limited, is_static
+from compile_lens.record.dimension_marks import is_limited, is_static
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import ProgramRecord, Recompilation

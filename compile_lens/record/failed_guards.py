@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from . import syntax
+from .dimension_marks import is_of_marks
 from .graph import Frame
 from .guard_values import DTYPES
 from .messages import clip, parse_expression, plain_numbers, plain_source, with_place, without_addresses
@@ -138,40 +139,6 @@ def with_compiled_value(failed: FailedGuard, held: Mapping[str, str]) -> FailedG
     old = held.get(failed.source, "") if failed.text.startswith(_BY_NAME) else ""
     return dataclasses.replace(failed, old=old, new=_distinguished(old, failed.new)) if old else failed
 
-
-def with_marks(failed: FailedGuard, old: Mapping[str, str], new: Mapping[str, str]) -> FailedGuard:
-    """Return a failed guard with the program's marks on its size, by size: when its variant was compiled, and in the
-    call. A guard on marks themselves gets the tensor whose marks differ."""
-    if not _MARKING.search(failed.text):
-        before, after = (marks.get(failed.source, "") for marks in (old, new))
-        line = (
-            None if is_limited(before) else failed.line
-        )  # torch names the line where the tensor is first used
-        return dataclasses.replace(failed, old_mark=before, new_mark=after, line=line)
-    differing = [size for size in new if new[size] != old.get(size)]
-    tensors = {size.partition(".size(")[0] for size in differing}
-    if len(tensors) != 1:
-        return failed
-    marks = (
-        [marks[size] for size in (*old, *new) if size in marks and size in differing] for marks in (old, new)
-    )
-    texts = [" and ".join(dict.fromkeys(each)) or UNMARKED for each in marks]
-    return dataclasses.replace(failed, source=tensors.pop(), old=texts[0], new=texts[1])
-
-
-def is_static(mark: str) -> bool:
-    """Return True if a mark keeps a size constant."""
-    return mark.startswith("mark_static(")
-
-
-def is_limited(mark: str) -> bool:
-    """Return True if a mark gives the smallest or largest size."""
-    return ", min=" in mark or ", max=" in mark
-
-
-_MARKING = re.compile(r"\b(?:_dynamo_(?:\w+_)?indices|_has_dynamo_dim_marking)\b")
-"""Torch's attributes of a tensor with ``mark_dynamic``, ``mark_static`` and the like."""
-UNMARKED = "without a mark on its sizes"
 
 _BY_NAME = ("___check_", "expected type of", "TYPE_MISMATCH(")
 """Prefixes of sentences without the object, or the class of tensors, that a cache entry was compiled for."""
@@ -306,7 +273,7 @@ def _objects(text: str, type_: str, now: Now) -> tuple[str, str, str] | None:
 
 
 def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
-    if _MARKING.search(text):
+    if is_of_marks(text):
         return (
             "a tensor",
             "marked otherwise or not at all",

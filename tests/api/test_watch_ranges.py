@@ -21,7 +21,7 @@ from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.words import program as words
-from compile_lens.views.words.remedies import takes
+from compile_lens.views.words.accepted_values import takes
 
 pytestmark = pytest.mark.torch
 

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...record import claims, failed_guards, messages
+from ...record import claims, dimension_marks, failed_guards, messages
 from ...record.breaks import NOT_TRACED, EagerFrame, Ending
 from ...record.collectives import IssuedCollectives
 from ...record.graph import Frame, Source
@@ -359,7 +359,7 @@ def _recompilation(v: Evaluation, variants: dict[str, list[Evaluation]]) -> Reco
         if older is not None:
             guard = messages.with_guard_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_compiled_value(guard, older.held)
-        failed.append(failed_guards.with_marks(guard, older.marks if older is not None else {}, v.marks))
+        failed.append(dimension_marks.with_marks(guard, older.marks if older is not None else {}, v.marks))
     changed = failed[v.nearest] if failed and v.nearest != UNKNOWN else None
     nearest = _older_entry(variants, changed.id, v) if changed is not None else None
     if nearest is not None:

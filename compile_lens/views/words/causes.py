@@ -30,6 +30,7 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
+from .accepted_values import takes
 from .break_advice import is_on_purpose
 from .characters import capitalized
 from .outcome import reason
@@ -42,7 +43,6 @@ from .remedies import (
     of_dimensions,
     of_library,
     place,
-    takes,
     to_try,
     two_types,
 )
