@@ -42,7 +42,7 @@ def test_plain_torch_has_the_same_calls() -> None:
     module = torch.fx.symbolic_trace(f)
     names = [node.name for node in module.graph.nodes if node.op == "call_function"]
     assert len(names) == 5 and "the capture has 5 calls of Dynamo" in cells["given"]
-    assert f"calls that the capture has: {' '.join(names)}" in cells["counting"]
+    assert f"calls in the capture: {' '.join(names)}" in cells["counting"]
     assert "in this order: True" in cells["counting"] and "'call_function': 5" in cells["counting"]
     assert cells["printing"].count("return (add,)") == 1, "at the first call alone"
     assert cells["printing"].index("first call") < cells["printing"].index("return (add,)")
@@ -69,7 +69,7 @@ def test_plain_torch_runs_what_nobody_uses() -> None:
     assert counts == [6, 1] and "operators: 6 → 1" in cells["dead"]
     assert "the capture has 6 operators of eager PyTorch" in cells["dead"]
     assert cells["rewriting"].split("\n")[:3] == ["return (add,)", "return (add,)", "return (ones_like,)"]
-    assert lessons.said(lessons.prose(NAME)["dead-meaning"], r"^(\w+): beside the ones") == (6,)
+    assert lessons.said(lessons.prose(NAME)["dead-meaning"], r"^(\w+): in addition to the ones") == (6,)
     rows = [line.split() for line in cells["dead-series"].splitlines()[-3:]]
     assert [row[-4:-1] for row in rows] == [["5", "1", "~8,000"], ["6", "1", "~4,000"], ["1", "1", "~4,000"]]
 
@@ -98,7 +98,7 @@ def test_autograd_keeps_what_the_default_cut_keeps() -> None:
 
 def test_a_backend_sees_graphs_alone() -> None:
     cells = _cells()
-    assert "graphs that it was given: 2" in cells["lens"] and "not seen: graph breaks" in cells["lens"]
+    assert "graphs that it got: 2" in cells["lens"] and "not observed: graph breaks" in cells["lens"]
     graphs: list[Any] = []
 
     def spoken(x: torch.Tensor) -> torch.Tensor:

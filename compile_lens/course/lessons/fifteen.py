@@ -9,7 +9,7 @@ from ..exercise import AT_LEAST, AT_MOST, EXACTLY, MATRIX, UNBROKEN, Exercise, I
 QUESTIONS = (
     Question(
         "15.given",
-        "sin(x) ** 2 + cos(x) ** 2 is compiled: how many calls are in the graph that the backend is given?",
+        "sin(x) ** 2 + cos(x) ** 2 is compiled: how many calls are in the graph that the backend gets?",
         (("calls", "dynamo_calls"),),
     ),
     Question(
@@ -38,18 +38,18 @@ def added(x: Any) -> Any:
 EXERCISES = (
     Exercise(
         "15.1",
-        "Write a function of one matrix of 64 × 64 numbers for which a backend is given one call, and which is at "
+        "Write a function of one matrix of 64 × 64 numbers for which a backend gets one call, and that is at "
         "least five ATen operators after AOTAutograd.",
         MATRIX,
         (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 5), *UNBROKEN),
         (
             Slip(
                 (Need("dynamo_calls", AT_LEAST, 2),),
-                "Each call of a function of torch that you write is a call in the graph that a backend is given.",
+                "Each torch function that you call is a call in the graph that a backend gets.",
             ),
             Slip(
                 (Need("aten_ops", AT_MOST, 4),),
-                "This operator has few steps. Which one is defined by a formula of several?",
+                "This operator has few steps. Which one is a longer formula?",
             ),
         ),
         (
@@ -60,23 +60,23 @@ EXERCISES = (
     ),
     Exercise(
         "15.2",
-        "Write a function that is given the graph module of `doubled`, as a backend is, and returns what computes the "
-        "same and runs exactly two operators.",
+        "Write a function that gets the graph module of `doubled`, as a backend does, and returns a function that "
+        "computes the same and runs exactly two operators.",
         (Input((1000,)),),
         (Need("eager_ops", EXACTLY, 2), *UNBROKEN),
         (
             Slip(
                 (Need("eager_ops", AT_LEAST, 5),),
-                "All operators still run. Was the code that is called generated again from the changed graph?",
+                "All operators still run. Did you generate the code again from the changed graph?",
             ),
             Slip(
                 (Need("eager_ops", AT_LEAST, 3),),
-                "One of the pairs is still there, or nodes are left whose results nobody uses.",
+                "One of the pairs is still there, or there are nodes whose results nobody uses.",
             ),
         ),
         (
-            "Two relu are the same as one. What uses the outer node may use the inner one instead.",
-            "replace_all_uses_with changes the users, eliminate_dead_code removes what nobody uses, and recompile "
+            "Two relu are the same as one. The users of the outer node can use the inner one instead.",
+            "replace_all_uses_with changes the users, eliminate_dead_code removes unused nodes, and recompile "
             "generates the code again.",
         ),
         "def f(module):\n"
@@ -93,8 +93,8 @@ EXERCISES = (
     ),
     Exercise(
         "15.3",
-        "Write a function that is given the graph module of `added`, as a backend is, and returns what computes the "
-        "same and runs exactly one operator.",
+        "Write a function that gets the graph module of `added`, as a backend does, and returns a function that "
+        "computes the same and runs exactly one operator.",
         MATRIX,
         (Need("eager_ops", EXACTLY, 1), *UNBROKEN),
         (
@@ -105,8 +105,8 @@ EXERCISES = (
         ),
         (
             "torch.addmm adds a product to a tensor.",
-            "Arguments are in node.args: the first of the addition is the node of the product, and those of the "
-            "product are the two matrices.",
+            "Arguments are in node.args: the addition's first argument is the node of the product, and the product's "
+            "arguments are the two matrices.",
         ),
         "def f(module):\n"
         "    for node in module.graph.find_nodes(op='call_function', target=torch.add):\n"

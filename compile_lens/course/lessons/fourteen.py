@@ -53,8 +53,8 @@ EXERCISES = (
         (*UNBROKEN, Need("graphs", EXACTLY, 1)),
         (VALUE_NEEDED,),
         (
-            "What is to be subtracted if no number is below 0?",
-            "The minimum is subtracted, but never more than 0, and the maximum divides, but never less than 1: there "
+            "What should be subtracted if no number is below 0?",
+            "Subtract the minimum, but never more than 0, and divide by the maximum, but never by less than 1: there "
             "is an operator that limits a tensor.",
         ),
         "def f(x):\n    x = x - x.min().clamp(max=0)\n    return x / x.max().clamp(min=1)",
@@ -75,8 +75,8 @@ EXERCISES = (
             ),
         ),
         (
-            "The random numbers are there already, in x[1]. What is left is a comparison, and a choice.",
-            "torch.where chooses number by number.",
+            "You already have the random numbers, in x[1]. What is left is a comparison and a choice.",
+            "torch.where chooses element by element.",
         ),
         "def f(x):\n    return torch.where(x[1] < 0.5, 0, 2 * x[0])",
         masked,
@@ -93,12 +93,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("unrecorded_parts", AT_LEAST, 1),),
-                "Something still runs on the CPU, or is copied there: the recording ends in front of it.",
+                "Something still runs on the CPU, or is copied there: the recording ends before it.",
             ),
         ),
         (
             "Who needs the largest number on the CPU?",
-            "A tensor of one number can divide a matrix where it lies.",
+            "A tensor of one number can divide a matrix on the GPU, where both are.",
         ),
         "def f(x):\n    return torch.exp(x / x.abs().max()) @ x",
         scaled,

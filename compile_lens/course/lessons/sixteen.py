@@ -34,7 +34,7 @@ def turned(x: Any) -> Any:
     return 2 * x.t()
 
 
-_NOT_ONCE = "The kernel of `doubled` is not launched, or is launched more than once."
+_NOT_ONCE = "The kernel of `doubled` is not launched, or it is launched more than once."
 
 EXERCISES = (
     Exercise(
@@ -45,16 +45,16 @@ EXERCISES = (
         (
             Slip(
                 (Need("user_launches", AT_LEAST, 1),),
-                "A kernel of your own is always a launch of its own, and so is what stands before and after it.",
+                "Your own kernel is always a separate launch, and so is the code before and after it.",
             ),
             Slip(
                 (Need("launches", AT_LEAST, 2),),
-                "Inductor is given more than one loop. Operators that work number by number become one launch.",
+                "Inductor has more than one loop. Elementwise operators become one launch.",
             ),
         ),
         (
             "Does the product by 2 need a kernel of its own?",
-            "Write it in operators of torch that all work number by number.",
+            "Write it in elementwise torch operators only.",
         ),
         "def f(x):\n    return torch.relu(2 * torch.sin(x) + 1)",
         around,
@@ -69,12 +69,12 @@ EXERCISES = (
             Slip((Need("user_launches", EXACTLY, 0),), _NOT_ONCE),
             Slip(
                 (Need("launches", AT_LEAST, 3),),
-                "A kernel stands before yours, and another after it. Can what comes after be done before?",
+                "There is a kernel before yours, and another after it. Can the later work be done before?",
             ),
         ),
         (
-            "To double and then add 1 is the same as to add 0.5 and then double.",
-            "What is above 0 is above 0 when doubled: so relu can be done before, too.",
+            "Doubling and then adding 1 is the same as adding 0.5 and then doubling.",
+            "A number above 0 is still above 0 when doubled: so relu can come before, too.",
         ),
         "def f(x):\n    return doubled(torch.relu(torch.sin(x) + 0.5))",
         around,
@@ -90,12 +90,12 @@ EXERCISES = (
             Slip((Need("user_launches", EXACTLY, 0),), _NOT_ONCE),
             Slip(
                 (Need("launches", AT_LEAST, 2),),
-                "Another kernel copies: `doubled` wants numbers side by side in memory. When is a transpose no copy?",
+                "Another kernel copies: `doubled` needs contiguous numbers. When does a transpose not need a copy?",
             ),
         ),
         (
-            "A transpose itself moves nothing: it is another way to read.",
-            "Transpose the matrix that is doubled already.",
+            "A transpose itself moves nothing: it only changes how the numbers are read.",
+            "Transpose the matrix after you have doubled it.",
         ),
         "def f(x):\n    return doubled(x).t()",
         turned,

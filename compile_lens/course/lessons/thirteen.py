@@ -25,7 +25,7 @@ QUESTIONS = (
     ),
     Question(
         "13.graphs",
-        "The block asks for a number in its middle, x.abs().max().item(). How many graphs does Dynamo make?",
+        "The block reads a number in its middle, x.abs().max().item(). How many graphs does Dynamo make?",
         (("graphs", "graphs"),),
     ),
 )
@@ -57,7 +57,7 @@ EXERCISES = (
         (*UNBROKEN, Need("graphs", EXACTLY, 1)),
         (VALUE_NEEDED,),
         (
-            "The `if` needs the length in Python. Can a tensor be multiplied by 1 where nothing is to be done?",
+            "The `if` needs the length in Python. Could you multiply by 1 where nothing has to change?",
             "The factor is 1.5 / x.norm(), but never more than 1: there is an operator that limits a tensor.",
         ),
         "def f(x):\n    return x * (1.5 / x.norm()).clamp(max=1)",
@@ -76,7 +76,7 @@ EXERCISES = (
         ),
         (
             "torch.nn.functional has a gelu. Does it compute the same numbers?",
-            "There are two forms of it: see its argument approximate.",
+            "There are two versions of it: see its argument approximate.",
         ),
         'def f(x):\n    return torch.nn.functional.gelu(x, approximate="tanh")',
         gelu,
@@ -90,17 +90,17 @@ EXERCISES = (
         (
             Slip(
                 (Need("bytes_before", AT_MOST, 4_999_999),),
-                "An operator that works number by number reads 262,144 bytes and writes as many. How many such "
+                "An elementwise operator reads 262,144 bytes and writes as many. How many such "
                 "operators are 5,000,000 bytes?",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call reads its operands from memory and writes its result there: compiled, too.",
+                "A library call reads its operands from memory and writes its result there, compiled or not.",
             ),
         ),
         (
-            "What is read once and written once is 524,288 bytes. So nothing may go through memory in between.",
-            "Ten or more operators that work number by number, each on the result of the one before.",
+            "Reading once and writing once is 524,288 bytes. So nothing can go through memory in between.",
+            "Chain ten or more elementwise operators, each on the result of the one before.",
         ),
         "def f(x):\n    for _ in range(6):\n        x = torch.cos(torch.sin(x))\n    return x",
     ),

@@ -76,15 +76,15 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 2),),
-                "The library is called for each matrix, with a loop of Python around it or without.",
+                "The library is called for each matrix, with or without a Python loop around it.",
             ),
             Slip(
                 (Need("launches", AT_LEAST, 2), Need("own_kernels", AT_LEAST, 1)),
-                "There is a library call, and code of the compiler's own next to it.",
+                "There is a library call, and the compiler's own code next to it.",
             ),
         ),
         (
-            "Does torch.linalg.det want one matrix?",
+            "Does torch.linalg.det need a single matrix?",
             "Dimensions before the last two are a batch. A formula for 3 × 3 numbers would do too.",
         ),
         "def f(x):\n    return torch.linalg.det(x)",
@@ -93,7 +93,7 @@ EXERCISES = (
     Exercise(
         "12.2",
         "Write torch.view_as_real(torch.complex(x[0], x[1]) * torch.complex(x[2], x[3])) for 4 × 1,000 numbers so that "
-        "it becomes one launch, without a library.",
+        "it becomes one launch, with no library call.",
         (Input((4, 1000)),),
         (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0), *UNBROKEN),
         (
@@ -103,16 +103,16 @@ EXERCISES = (
                     Need("own_kernels", EXACTLY, 0),
                     Need("complex_values", AT_LEAST, 1),
                 ),
-                "All of it was left to a library: for a product of complex numbers the compiler generates no code of "
-                "its own.",
+                "All of it is library calls: the compiler generates no code of its own for a product of complex "
+                "numbers.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1), Need("complex_values", AT_LEAST, 1)),
-                "Some of it is the compiler's own now, but somewhere a complex tensor is still made.",
+                "Some of it is the compiler's own code now, but there is still a complex tensor somewhere.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "No complex tensor is made, but a library is still called.",
+                "There is no complex tensor, but still a library call.",
             ),
         ),
         (
@@ -125,7 +125,7 @@ EXERCISES = (
     Exercise(
         "12.3",
         "Write a function of one matrix of 512 × 512 numbers in which at least one kernel would wait for arithmetic, "
-        "and not for memory, on an H100.",
+        "not for memory, on an H100.",
         (Input((512, 512)),),
         (Need("compute_bound", AT_LEAST, 1), *UNBROKEN),
         (
@@ -136,12 +136,12 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", EXACTLY, 0),),
-                "Each number is loaded for too little work, even if that is many operators.",
+                "There is too little work for each loaded number, even if it is many operators.",
             ),
             Slip(
                 (Need("short_products", AT_LEAST, 1),),
-                "There is a product, but of numbers of so few bits that the device multiplies them many times faster "
-                "than those of x: as much more work for each byte would keep it busy.",
+                "There is a product, but its numbers have so few bits that the device multiplies them many times "
+                "faster than those of x: to stay busy it would need that much more work for each byte.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
@@ -149,7 +149,7 @@ EXERCISES = (
             ),
         ),
         (
-            "How often is a number used, once it is loaded? It takes about twenty operations for each byte.",
+            "How often is a number used after it is loaded? You need about twenty operations for each byte.",
             "In a product of two matrices, every number of a row meets every column.",
         ),
         "def f(x):\n    return x @ x",
@@ -157,7 +157,7 @@ EXERCISES = (
     ),
     Exercise(
         "12.4",
-        "Write `slow_block` of the lesson so that all of it is one graph, which makes at most 9 launches and moves at "
+        "Write `slow_block` of the lesson so that all of it is one graph that makes at most 9 launches and moves at "
         "most 5,100,000 bytes. x has 4 × 128 × 64 numbers.",
         (Input((4, 128, 64)), Input((64, 192)), Input((64, 64)), Input((64, 256)), Input((256, 64))),
         (
@@ -180,7 +180,7 @@ EXERCISES = (
         (
             "Who needs the number in the middle? And are four heads four calls, or a batch?",
             "`q.unflatten(-1, (4, 16)).transpose(1, 2)` makes the heads a batch. "
-            "Lesson 5 shows an operator that does all of attention, and lesson 10 what it does not store.",
+            "Lesson 5 shows an operator that does all of attention, and lesson 10 shows what it does not store.",
             "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), and then the way back: "
             "transpose(1, 2).flatten(2).",
         ),

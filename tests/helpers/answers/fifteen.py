@@ -81,14 +81,18 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "15.1": [
-        (torch.sin, "1 ATen operator; required: at least 5", "defined by a formula of several"),
-        (F.silu, "4 ATen operators; required: at least 5", "defined by a formula of several"),
+        (torch.sin, "1 ATen operator; required: at least 5", "Which one is a longer formula"),
+        (F.silu, "4 ATen operators; required: at least 5", "Which one is a longer formula"),
         (
             lambda x: F.gelu(x) + 1,
             "2 calls of Dynamo; required: exactly 1",
-            "Each call of a function of torch",
+            "Each torch function that you call",
         ),
-        (lambda x: x.sin().cos().exp().tanh().sin(), "5 calls of Dynamo", "Each call of a function of torch"),
+        (
+            lambda x: x.sin().cos().exp().tanh().sin(),
+            "5 calls of Dynamo",
+            "Each torch function that you call",
+        ),
         (lambda x: F.gelu(x) if x.sum() > 0 else x, "graph break", ""),
         (lambda x: F.gelu(x.view(8)), "RuntimeError", ""),
     ],

@@ -102,7 +102,7 @@ if not TRITON:
         (
             with_kernel,
             "1 launch of a Triton kernel of yours; required: exactly 0",
-            "always a launch of its own",
+            "always a separate launch",
         ),
-        (lambda x: doubled(torch.relu(torch.sin(x) + 0.5)), "2 launches", "always a launch of its own"),
+        (lambda x: doubled(torch.relu(torch.sin(x) + 0.5)), "2 launches", "always a separate launch"),
     ]

@@ -37,7 +37,7 @@ MISLED: dict[str, list[Mistake]] = {
     ],
     "13.3": [
         (torch.sin, "524,288 bytes before fusion; required: at least", "How many such operators"),
-        (lambda x: loops(x) @ x, "bytes after fusion; required: at most", "compiled, too"),
+        (lambda x: loops(x) @ x, "bytes after fusion; required: at most", "compiled or not"),
         (lambda x: loops(torch.softmax(loops(x), 0)), "bytes after fusion; required: at most", ""),
     ],
 }

@@ -101,23 +101,23 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: torch.linalg.det(x) * 1.5 / 1.5,
             "2 launches; required",
-            "code of the compiler's own next to it",
+            "the compiler's own code next to it",
         ),
         (lambda x: x.sum((1, 2)), "its result has other values", ""),
         (halved, "1 graph break; required", ""),
     ],
     "12.2": [
         (multiplied, "3 library calls; required: exactly 0", "generates no code of its own"),
-        (_half_way, "1 library call; required", "a complex tensor is still made"),
-        (_added, "4 library calls; required", "a complex tensor is still made"),
-        (_einsum, "library call", "No complex tensor is made"),
+        (_half_way, "1 library call; required", "there is still a complex tensor"),
+        (_added, "4 library calls; required", "there is still a complex tensor"),
+        (_einsum, "library call", "There is no complex tensor"),
         (_by_parts, "its result has other values", ""),
     ],
     "12.3": [
         (
             lambda x: x.sin().exp().tanh(),
             "0 compute-bound kernels; required",
-            "even if that is many operators",
+            "even if it is many operators",
         ),
         (lambda x: torch.sort(x)[0], "0 compute-bound kernels; required", "not modelled"),
         (torch.linalg.det, "0 compute-bound kernels; required", "not modelled"),
