@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "helpers")]
+HELPERS = ROOT / "tests" / "helpers"  # before benchmarks: both have a file lessons.py
+sys.path[:0] = [str(ROOT), str(HELPERS), str(ROOT / "benchmarks")]
 
 from device_table import Row, Speed, of_speed, table  # noqa: E402
 
