@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 from nightly import Again, Nightly
 from passed import depends_on_triton, in_report, passed
-from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen
+from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen, file_is_excluded
 
 # Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is an
 # error. What is compared here are programs as users run them, on whatever machine the tests are.
@@ -37,11 +37,12 @@ GOLDEN = ROOT / "tests" / "golden"
 TORCH = importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.nn") is not None
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Without torch the files that say they need it are left out, not failed."""
-    if TORCH or collection_path.suffix != ".py":
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files of which a tier runs no test, nor, without torch, those that say they need it."""
+    if collection_path.suffix != ".py":
         return None
-    return "pytest.mark.torch" in collection_path.read_text(encoding="utf-8") or None
+    text = collection_path.read_text(encoding="utf-8")
+    return (not TORCH and "pytest.mark.torch" in text) or file_is_excluded(text, config.option.tier) or None
 
 
 @pytest.fixture(scope="session", autouse=True)

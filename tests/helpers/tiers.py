@@ -14,6 +14,7 @@ a hash of their names: a case that is added or removed changes no other's turn.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ ONE = 1
 
 NOT_QUICK = {"full", "slow", "browser", "gpu", "mps"}
 """Marks that exclude a test from the quick tier."""
+
+EXCLUDED = {QUICK: NOT_QUICK | {"exhaustive"}, FULL: {"exhaustive"}, EXHAUSTIVE: set[str]()}
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,19 @@ class Case:
 
 def chosen(cases: Sequence[Case], tier: str) -> set[str]:
     """Return the ids of the cases that a tier runs, among them all cases of the lower tiers."""
-    excluded = {QUICK: NOT_QUICK | {"exhaustive"}, FULL: {"exhaustive"}, EXHAUSTIVE: set[str]()}[tier]
     by_test: dict[str, list[Case]] = {}
     for case in cases:
-        if not case.marks & excluded:
+        if not case.marks & EXCLUDED[tier]:
             by_test.setdefault(case.test, []).append(case)
     return {
         case.id for group in by_test.values() for case in sorted(group, key=_turn)[: group[0].limit(tier)]
     }
+
+
+def file_is_excluded(text: str, tier: str) -> bool:
+    """Return True if the marks of a module, its ``pytestmark``, exclude all of its tests from a tier."""
+    marks = re.search(r"^pytestmark = (\[\n.*?^\]|[^\n]*)", text, re.MULTILINE | re.DOTALL)
+    return bool(marks and EXCLUDED[tier].intersection(re.findall(r"pytest\.mark\.(\w+)", marks[1])))
 
 
 def _turn(case: Case) -> tuple[bool, bytes]:

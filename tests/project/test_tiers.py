@@ -15,7 +15,7 @@ import nightly
 import pytest
 from nightly import Again, Nightly
 from passed import depends_on_triton, in_report, passed
-from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, ONE, QUICK, TIERS, Case, chosen
+from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, ONE, QUICK, TIERS, Case, chosen, file_is_excluded
 
 
 def cases(test: str, count: int, *marks: str, **limits: int) -> list[Case]:
@@ -45,6 +45,21 @@ def test_each_tier_runs_all_that_the_one_before_it_does() -> None:
         *([0, ONE, 9], [0, 2, 9]),
     ]
     assert not quick & {f"a::{mark}" for mark in NOT_QUICK}
+
+
+@pytest.mark.parametrize(
+    ("marks", "tiers"),
+    [
+        ("pytest.mark.slow", (QUICK,)),
+        ("[pytest.mark.torch, pytest.mark.browser]", (QUICK,)),
+        ("[\n    pytest.mark.torch,\n    pytest.mark.exhaustive,\n]", (QUICK, FULL)),
+        ('[pytest.mark.torch, pytest.mark.usefixtures("full")]', ()),
+    ],
+)
+def test_a_file_whose_marks_exclude_all_its_tests_is_not_imported(marks: str, tiers: tuple[str, ...]) -> None:
+    text = f"import pytest\n\npytestmark = {marks}\n\n\n@pytest.mark.full\ndef test_a(): ...\n"
+    assert tuple(tier for tier in TIERS if file_is_excluded(text, tier)) == tiers
+    assert not file_is_excluded(text.partition("pytestmark")[0] + text.partition("\n\n\n")[2], QUICK)
 
 
 REPORT = """<testsuites><testsuite name="pytest">
