@@ -11,7 +11,15 @@ from . import syntax
 from .dimension_marks import is_of_marks
 from .graph import Frame
 from .guard_values import DTYPES
-from .messages import clip, parse_expression, plain_numbers, plain_source, with_place, without_addresses
+from .messages import (
+    clip,
+    free_variables,
+    parse_expression,
+    plain_numbers,
+    plain_source,
+    with_place,
+    without_addresses,
+)
 from .program import FailedGuard
 
 Now = Callable[[str], str]
@@ -103,17 +111,7 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
             source, new = DEFAULT_DEVICE, setting(DEFAULT_DEVICE)
     if rest.startswith("tensor '"):
         rest = rest.partition(". Guard failed on")[0]
-    return FailedGuard(id, rest, source, old, new, line, hint)
-
-
-def failure_lines(message: str) -> list[str]:
-    """Return torch's sentences on failed guards from an error that lists them."""
-    _, _, text_of_guards = message.partition("triggered by the following guard failure(s):\n")
-    return [
-        text.strip()
-        for text in re.split(r"^\s*- (?=\S*\d+/\d+: )", text_of_guards, flags=re.MULTILINE)
-        if text.strip()
-    ]
+    return FailedGuard(id, rest, source, old, new, line, hint, free_variables=free_variables(source, now))
 
 
 def guarded_object(guard: str) -> str:

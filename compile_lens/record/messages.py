@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from . import syntax
@@ -202,6 +202,36 @@ def without_stack_names(text: str) -> str:
     return _STACK.sub(lambda m: f"(value {int(m[1]) + 1} from before the break)", text)
 
 
+def in_program_words(text: str, free_variables: Iterable[tuple[str, str]] = ()) -> str:
+    """Return a text with torch's expressions as the program writes them: ``m.fc.weight`` for a parameter, ``free
+    variable k of f`` for the content of a closure. ``free_variables`` are names by expression."""
+    for expression, name in free_variables:
+        text = text.replace(expression, f"free variable {name} of {expression.partition('.__closure__[')[0]}")
+    text = _MEMBER.sub(_member, text)
+    text = _CELL.sub(lambda match: f"free variable {int(match['number']) + 1} of {match['owner']}", text)
+    return without_stack_names(_CODE.sub(r"the code of \1", text))
+
+
+_MEMBER = re.compile(r"\._(?:parameters|buffers|modules)\['(?P<name>[^']*)'\]")
+_CELL = re.compile(r"(?P<owner>\w[\w.]*)\.__closure__\[(?P<number>\d+)\]\.cell_contents")
+"""Torch's expression of a free variable."""
+_CODE = re.compile(r"\b(\w[\w.]*)\.__code__\b")
+
+
+def free_variables(source: str, now: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """Return each free variable in a source with its name, which the function's code has; ``now`` reads values."""
+    cells = {
+        cell[0]: now(f"{cell['owner']}.__code__.co_freevars[{cell['number']}]")
+        for cell in _CELL.finditer(source)
+    }
+    return tuple((expression, name.strip("'")) for expression, name in cells.items() if name)
+
+
+def _member(match: re.Match[str]) -> str:
+    name = match["name"]
+    return f".{name}" if name.isidentifier() else f"[{name if name.isdecimal() else repr(name)}]"
+
+
 _STACK = re.compile(r"\b___stack(\d+)\b")
 
 
@@ -327,3 +357,13 @@ class _Substitution(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(self._value) if node.id == self._symbol else node
+
+
+def failure_lines(message: str) -> list[str]:
+    """Return torch's sentences on failed guards from an error that lists them."""
+    _, _, text_of_guards = message.partition("triggered by the following guard failure(s):\n")
+    return [
+        text.strip()
+        for text in re.split(r"^\s*- (?=\S*\d+/\d+: )", text_of_guards, flags=re.MULTILINE)
+        if text.strip()
+    ]

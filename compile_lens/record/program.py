@@ -91,14 +91,13 @@ class FailedGuard:
     Attributes:
         id: compile id of the older variant.
         text: torch's text of the failed guard.
-        source: the checked value as the function's expression (``x``, ``self.n``, ``type(x)``), or torch's name
-            (``grad_mode``); sizes that are compared with each other are listed together. ``""`` if torch names none.
-        old, new: the value it was compiled for (``3``, ``2 to 4``, ``the same object as y``), and that of the call;
-            ``""`` if not known, or not readable without running code of the program.
+        source: the checked value as the function's expression (``x``, ``type(x)``), or torch's name (``grad_mode``);
+            sizes that are compared with each other are listed together. ``""`` if torch names none.
+        old, new: the value it was compiled for (``2 to 4``, ``the same object as y``), and the call's, if readable.
         line: the line of the program that caused the guard; ``None`` if no line did.
         hint: torch's advice; ``""`` if there is none.
-        old_mark, new_mark: the program's mark on the size when the variant was compiled, and in the call, as it is
-            written (``mark_dynamic(x, 0, max=8)``); ``""`` if there is none, or none was observed.
+        old_mark, new_mark: the program's mark on the size then and now (``mark_dynamic(x, 0, max=8)``), if observed.
+        free_variables: torch's expression of each known free variable in ``source``, with its name in the program.
     """
 
     id: str
@@ -110,6 +109,7 @@ class FailedGuard:
     hint: str = ""
     old_mark: str = ""
     new_mark: str = ""
+    free_variables: tuple[tuple[str, str], ...] = ()
 
 
 UNKNOWN = -1

@@ -273,7 +273,9 @@ def test_a_float_that_became_a_symbol_is_said_to_be_one() -> None:
     assert graphs(scaled, calls, dynamic=True) == [1, 1, 1, 1]
     program = watched(scaled, calls)
     (found,) = again(program)
-    assert "s became zf" in words.again(found) and "for any float other than nan" in words.again(found)
+    assert "s became a symbol (torch's zf" in words.again(
+        found
+    ) and "for any float other than nan" in words.again(found)
     assert all("dynamic=True" in one and "few different" not in one for one in tried(program))
 
 

@@ -65,7 +65,7 @@ def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Pa
     found = visit.recompilation
     assert found is not None and found.dynamic == visit.dynamic
     assert words.again(found).startswith(
-        f"step was {numbers[0]}, now {numbers[1]}; step became {symbol.symbol}"
+        f"step was {numbers[0]}, now {numbers[1]}; step became a symbol (torch's {symbol.symbol})"
     )
     tried = words.to_try(found)
     assert "the new variant takes other values; torch.compile(dynamic=True)" in tried

@@ -193,7 +193,7 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
     except torch._dynamo.exc.RecompileError as error:  # the program set ``error_on_recompile``
         if evaluation is not None:
             with observing(evaluation.scopes, claims.RECOMPILES):
-                keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(str(error)))
+                keep_reasons(evaluation, entries, frame, messages.failure_lines(str(error)))
                 evaluation.limit = ERROR_ON_RECOMPILE
         raise
     if evaluation is not None:

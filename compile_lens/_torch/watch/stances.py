@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...record import claims, failed_guards
+from ...record import claims, messages
 from ...record.breaks import NOT_TRACED, STANCE, Ending
 from ...record.graph import Frame
 from ...record.program import FAIL_ON_RECOMPILE
@@ -116,7 +116,7 @@ def _record_refusal(watches: tuple[Scope, ...], frame: Any, message: str) -> Non
     evaluation.raised, evaluation.limit = True, FAIL_ON_RECOMPILE
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
     if entries:
-        recompiles.keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(message))
+        recompiles.keep_reasons(evaluation, entries, frame, messages.failure_lines(message))
     where = next((scope.stance[1] for scope in watches if scope.stance is not None), None)
     at = Frame(
         frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain_name(frame.f_code.co_name)

@@ -8,7 +8,7 @@ from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ski
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.lowering import MERGING
-from compile_lens.record.messages import plain_source
+from compile_lens.record.messages import in_program_words, plain_source
 
 from ..words.compile_reasons import recompile_remedy
 from ..words.labels import each_place, place
@@ -82,7 +82,7 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
 
 def _symbol(here: Teller, dim: DynamicDim) -> None:
     """Describe a size or number that is a symbol, and its guards, since no variant accepts every value."""
-    source = plain_source(dim.source)
+    source = in_program_words(plain_source(dim.source))
     if not dim.is_dimension:
         here.say("number", source=source, symbol=dim.symbol)
     elif dim.hint is None:

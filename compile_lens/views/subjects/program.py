@@ -9,7 +9,7 @@ from compile_lens.measures.causes import causes, sharing
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.record import claims
 from compile_lens.record.graph import Frame, Source
-from compile_lens.record.messages import plain_source, without_stack_names
+from compile_lens.record.messages import in_program_words, plain_source
 from compile_lens.record.missing import by_reason
 from compile_lens.record.program import PROFILER, UNKNOWN, Break, LibrarySkips, ProgramRecord
 
@@ -322,7 +322,7 @@ def _specialized(program: ProgramRecord) -> Finding | None:
         for one in evaluation.specializations:
             where = words.place(one.line) if one.line is not None else "torch's own"
             text = one.line.text.strip() if one.line is not None else ""
-            rows.append((evaluation.id, without_stack_names(one.source), one.symbol, one.value, where, text))
+            rows.append((evaluation.id, in_program_words(one.source), one.symbol, one.value, where, text))
     columns = {"id": NAME, "what": NAME, "symbol": NAME, "became": NUMBER, "at": NAME, "line": NAME}
     intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
     fact, where = plural(len(rows), "symbol"), "evaluation.specializations"
@@ -342,7 +342,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
                 if guard.line is None:
                     continue
                 key = (
-                    without_stack_names(plain_source(guard.text)),
+                    in_program_words(plain_source(guard.text)),
                     words.place(guard.line),
                     guard.line.text.strip(),
                 )

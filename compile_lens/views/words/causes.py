@@ -21,7 +21,7 @@ from compile_lens.measures.program import is_library, program_line
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import MODES, STATE
-from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
+from compile_lens.record.messages import first_names, in_program_words, plain_name, plain_source
 from compile_lens.record.program import (
     ERROR_ON_RECOMPILE,
     FAIL_ON_RECOMPILE,
@@ -54,7 +54,7 @@ AS_FAR = ", as far as is known"
 
 def changed(failed: FailedGuard) -> str:
     """Return the value that a guard was compiled for and the one that failed it, in a few words."""
-    return without_stack_names(_changed(failed))
+    return in_program_words(_changed(failed), failed.free_variables)
 
 
 def _changed(failed: FailedGuard) -> str:
@@ -80,8 +80,9 @@ def _is_constant(dim: DynamicDim) -> bool:
 def again(recompilation: Recompilation, made: bool = True) -> str:
     """Return the reason for a recompile, the number of recompiles, and the sizes that became symbols."""
     newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
+    names = () if recompilation.change is None else recompilation.change.free_variables
     dims = [
-        without_stack_names(f"{plain_source(d.source)} became {d.symbol}, {takes(d)}")
+        in_program_words(f"{plain_source(d.source)} became a symbol (torch's {d.symbol}), {takes(d)}", names)
         for d in recompilation.dynamic
         if not _is_constant(d)
     ]
@@ -332,7 +333,7 @@ def _recompilations(of: Iterable[Cause]) -> Iterator[Recompilation]:
 def _about(cause: Cause) -> str:
     """Return the value that a remedy is for."""
     change = cause.recompilation.change if cause.recompilation is not None and _of_forms(cause) else None
-    return "" if change is None else without_stack_names(change.source or change.text)
+    return "" if change is None else in_program_words(change.source or change.text, change.free_variables)
 
 
 def _advice(cause: Cause, torch: str = "") -> str:

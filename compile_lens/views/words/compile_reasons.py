@@ -16,6 +16,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import DTYPES
+from compile_lens.record.messages import in_program_words
 
 CALLED = "called"
 
@@ -62,11 +63,12 @@ def change(reason: str, compilation: Compilation) -> str:
         match = pattern.fullmatch(text)
         if match:
             before, after = match["before"], match["after"]
-            return f"{form.format(_plain(match['name']))} {DTYPES.get(before, before)} → {DTYPES.get(after, after)}"
+            name = in_program_words(_plain(match["name"]))
+            return f"{form.format(name)} {DTYPES.get(before, before)} → {DTYPES.get(after, after)}"
     wanted = _GRADIENT.fullmatch(text)
     if wanted:
         before, after = ("True", "False") if wanted["before"] == "1" else ("False", "True")
-        return f"requires_grad of {_plain(wanted['name'])} {before} → {after}"
+        return f"requires_grad of {in_program_words(_plain(wanted['name']))} {before} → {after}"
     condition = text.partition(" # ")[0]
     left, equals, right = _plain(condition).partition(" == ")
     if equals and _literal(right):
@@ -76,8 +78,8 @@ def change(reason: str, compilation: Compilation) -> str:
                 _any(left, compilation) if any(_plain(d.source) == left for d in compilation.dynamic) else ""
             )
             taken = f", for {every}" if every and every != now else ""
-            return f"{_readable(left)} {right} → {now}{taken}"
-    return f"guard failed: {_plain(condition)}" if equals else condition
+            return in_program_words(f"{_readable(left)} {right} → {now}{taken}")
+    return f"guard failed: {in_program_words(_plain(condition))}" if equals else condition
 
 
 def recompile_remedy(compilation: Compilation) -> str:

@@ -25,7 +25,7 @@ from compile_lens.record.failed_guards import (
 )
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import guarded_values, is_computed
-from compile_lens.record.messages import first_names, plain_source, without_stack_names
+from compile_lens.record.messages import first_names, in_program_words, plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
 from .break_advice import STEP_COMPILED
@@ -69,7 +69,8 @@ def to_try(
     tried = _to_try(recompilation, through, rest, library).replace(EACH, each)
     if recompilation.change is not None and tried == recompilation.change.hint and EACH not in each:
         tried = f"{tried} Or {each}" if tried else ""
-    return without_stack_names(tried)
+    names = () if recompilation.change is None else recompilation.change.free_variables
+    return in_program_words(tried, names)
 
 
 def _to_try(recompilation: Recompilation, through: str, rest: bool, library: bool) -> str:
@@ -181,6 +182,9 @@ def _of_values(failed: FailedGuard) -> str:
         )
     if keys := _KEYS.match(failed.source):
         return f"give {keys['owner']} the same keys each time, or compile one function for each"
+    if failed.source.endswith(".__code__"):
+        owner = failed.source.removesuffix(".__code__")
+        return f"give {owner} few different functions: each needs a variant; or compile one function for each"
     values = {failed.old, failed.new}
     if "None" in values and any(_TENSOR.match(value) for value in values):
         return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
