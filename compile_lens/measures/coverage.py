@@ -17,7 +17,7 @@ from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Graph
-from compile_lens.record.kernel import LINE_FORMS, NO_LINES, Code, Kernel, LineOrigin
+from compile_lens.record.kernel import LINE_FORMS, NO_LINES, USER_WRITTEN, Code, Kernel, LineOrigin
 
 UNTRACED = "its lines were not followed"
 
@@ -211,7 +211,7 @@ def _code(
 
 
 def _because(kernel: Kernel) -> str:
-    return " (a template)" if kernel.kind == "template" else ""
+    return {"template": " (a template)", USER_WRITTEN: " (the program's own)"}.get(kernel.kind, "")
 
 
 class _ReachedLines:

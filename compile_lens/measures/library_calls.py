@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compile_lens.record.autotuning import TEMPLATES, no_template_reason
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.kernel import USER_KERNEL
 
 from . import operators
 
@@ -116,11 +117,7 @@ def called_code(groups: Iterable[Node]) -> str:
 
 
 def _called_code(group: Node) -> str:
-    return (
-        "a Triton kernel of the program"
-        if group.target == "UserDefinedTritonKernel"
-        else provider_of(group.target)
-    )
+    return "a Triton kernel of the program" if group.target == USER_KERNEL else provider_of(group.target)
 
 
 def provider_of(operator: str) -> str:

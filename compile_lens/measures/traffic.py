@@ -20,7 +20,7 @@ from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
-from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
+from compile_lens.record.kernel import LINE_FORMS, USER_WRITTEN, Code, Kernel
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, observed_sizes, operations, special
 from .chain import walk
@@ -206,7 +206,10 @@ class _Phase:
         ordered = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
         for kernel in ordered:
             for name in self._own(kernel):
-                if kernel.kind in ("extern", "template") or name_of(self.nodes[name]) in SCATTER_LAST:
+                if (
+                    kernel.kind in ("extern", "template", USER_WRITTEN)
+                    or name_of(self.nodes[name]) in SCATTER_LAST
+                ):
                     self.runs[name] = kernel.name
         for kernel in ordered:
             for name in self._own(kernel):

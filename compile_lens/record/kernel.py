@@ -24,6 +24,11 @@ UNREACHED = "?"
 UNKNOWN_KIND = "unknown"
 """``Kernel.kind`` if no group of the kernel was observed."""
 
+USER_WRITTEN = "user-written"
+"""``Kernel.kind`` of a Triton kernel that the program wrote itself."""
+USER_KERNEL = "UserDefinedTritonKernel"
+"""Target of the loop and the group that launch such a kernel."""
+
 NO_LINES = "the lines of kernels have no origins"
 """Prefix of the note of a capture whose kernel lines could not be traced."""
 
@@ -61,8 +66,8 @@ class Kernel:
 
     Attributes:
         language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
-        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``; ``unknown`` if no group of
-            it was observed.
+        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``; ``user-written`` for the
+            program's own Triton kernel; ``unknown`` if no group of it was observed.
         source: its own text; ``first_line`` and ``last_line`` are the lines of that text in the wrapper module
             (1-based; 0 if it is not there).
         launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.

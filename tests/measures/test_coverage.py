@@ -90,7 +90,9 @@ def test_a_missing_stage_is_the_reason() -> None:
     assert "lacks the hook x" in why and count == 2
 
 
-@pytest.mark.parametrize(("kind", "said"), [("template", "template"), ("pointwise", "not followed")])
+@pytest.mark.parametrize(
+    ("kind", "said"), [("template", "template"), ("user-written", "own"), ("pointwise", "not followed")]
+)
 def test_kernels_without_lines_are_told(kind: str, said: str) -> None:
     lost = Missing(claims.KERNEL_LINES, "torch 9.9 lacks the hook x")
     note = f"{NO_LINES}: {lost.reason}"

@@ -281,7 +281,7 @@ def test_nearly_every_line_reaches_python(entries: list[Entry]) -> None:
         if any(NO_PROGRAM in why for why, _ in cover.unexplained):
             continue
         assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
-        assert all("template" in k for k in cover.uncovered), (entry.name, cover.uncovered)
+        assert all("template" in k or "own" in k for k in cover.uncovered), (entry.name, cover.uncovered)
         lines, reached = lines + cover.total.lines, reached + cover.total.reached
     assert lines > (3000 if entries is ENTRIES else 500)
     assert reached / lines >= 0.95

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...record import syntax
 from ...record.graph import Node
-from ...record.kernel import UNKNOWN_KIND, UNREACHED, Flow, Kernel
+from ...record.kernel import UNKNOWN_KIND, UNREACHED, USER_KERNEL, USER_WRITTEN, Flow, Kernel
 from ..operators import native_functions
 from .wrapper_flow import SYNTAX, branch_name, flow
 
@@ -400,6 +400,8 @@ def _no_origin_reason(name: str, groups: list[Node]) -> str:
 
 
 def _kind(groups: list[Node]) -> str:
+    if groups and all(group.target == USER_KERNEL for group in groups):
+        return USER_WRITTEN
     kinds = {g.kind for g in groups}
     for kind in ("template", "scan", "reduction", "pointwise"):
         if kind in kinds:

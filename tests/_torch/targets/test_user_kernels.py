@@ -94,6 +94,13 @@ def test_the_values_are_those_of_the_interpreter(
     assert all(torch.equal(a, b) for a, b in zip((x, y), inputs()))
 
 
+def test_a_kernel_of_the_program_is_no_template() -> None:
+    found, _ = here(k.launched, *inputs())
+    kinds = {kernel.kind for kernel in found.kernels if "tl.load" in kernel.source}
+    assert kinds == {"user-written", "pointwise"}  # the launch, and Inductor's own relu and product
+    assert "Triton user-written" in full(found) and "emplate" not in full(found)
+
+
 def test_a_branch_on_what_a_kernel_wrote_is_taken_as_there() -> None:
     found, _ = here(k.in_place, *inputs())
     assert [n.target for c in found.compilations for n in c.graphs["dynamo"].calls][-1] == "sin"

@@ -42,13 +42,19 @@ export function fusionCard(card, what, row) {
       "span",
       { class: "fusion-head" },
       h("bdi", { class: "fusion-name" }, shortened(card.name, 60)),
-      h("span", { class: "fusion-kind" }, card.kind === "extern" ? "library call" : card.kind),
+      h("span", { class: "fusion-kind" }, kindText(card)),
       h("span", { class: "fusion-dots" }),
     ),
     does ? h("bdi", { class: "fusion-does" }, shortened(does, 120)) : null,
     moved ? h("span", { class: "fusion-bytes" }, moved) : null,
     kernels ? h("bdi", { class: "fusion-kernel" }, `→ ${shortened(kernels, 80)}`) : null,
   );
+}
+
+/** @param {PlanCard} card */
+function kindText({ kind, target }) {
+  if (target === "UserDefinedTritonKernel") return "user-written";
+  return kind === "extern" ? "library call" : kind;
 }
 
 /** The saving of fusing the loops of a row, in words; null where it is nothing. @param {PlanRow} row */
