@@ -105,13 +105,13 @@ TRAINED = (Input((64, 64), grad=True),)
 
 REPEATED = Slip(
     (Need("backward_ops", EXACTLY, 0), Need("repeated", AT_LEAST, 1)),
-    "Its backward computes nothing: the gradient of one number is passed on to many, and only repeated for them.",
+    "Its backward computes nothing: it only repeats the gradient of one number for many.",
 )
 """Slip: the backward only expands the gradient of a sum."""
 
 VALUE_NEEDED = Slip(
     (Need("breaks", AT_LEAST, 1),),
-    "Python still needs to know a value while the function runs. Leave the value in a tensor, and say with operators "
-    "on tensors what is to become of it.",
+    "Python still needs a value while the function runs. Keep the value in a tensor, and replace the Python code "
+    "with tensor operators.",
 )
 """Slip: a graph break because Python reads the value of a tensor."""

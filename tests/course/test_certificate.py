@@ -66,7 +66,7 @@ def test_without_progress_nothing_is_done() -> None:
     text = course.certificate("c.md").read_text(encoding="utf-8")
     assert f"0 of {COUNT} lessons are done" in text and "lessons begun" not in text
     Path("course-progress.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(UsageError, match="no progress of the course"):
+    with pytest.raises(UsageError, match="not a progress file of the course"):
         course.certificate("c.md")
     with pytest.raises(UsageError, match=r"\.html"):
         course.certificate("c.pdf")

@@ -170,7 +170,7 @@ CHEATS = {
     # Each claims a point that its function, which only adds 1, does not earn.
     "replaces check": "course.check = lambda *_: True",
     "defines check": "class course:\n    check = staticmethod(lambda *_: True)",
-    "prints": 'print("1.1: right. The capture of your function shows all that was required.")',
+    "prints": 'print("1.1: right. The capture of your function meets every requirement.")',
 }
 FORGED = """
 import compile_lens.course.checking as checking

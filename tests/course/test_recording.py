@@ -164,8 +164,8 @@ def test_scenes_stand_beside_names_and_scenes() -> None:
 
 
 def test_one_launch_is_asked_for_once() -> None:
-    assert "Python asks once, waits" in repr(course.recorded("compiled"))
-    assert "Python asks 5 times, waits" in repr(course.recorded("eager"))
+    assert "Python submits work once, waits" in repr(course.recorded("compiled"))
+    assert "Python submits work 5 times, waits" in repr(course.recorded("eager"))
 
 
 # The file ------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_two_scenes_have_one_scale() -> None:
 def test_a_terminal_sees_lanes() -> None:
     lines = repr(course.recorded("clock alone")).splitlines()
     rows = {line[2:18].strip(): line[18:] for line in lines if "█" in line}
-    assert list(rows) == ["Python is in", "Python asks", "Python waits", "stream 1 works"]
+    assert list(rows) == ["Python is in", "Python submits", "Python waits", "stream 1 works"]
     assert {len(row) for row in rows.values()} == {64} and all(len(line) <= 160 for line in lines)
     waits, works = (rows[name].count("█") for name in ("Python waits", "stream 1 works"))
     assert waits > 50 and works > 50

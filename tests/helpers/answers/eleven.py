@@ -96,8 +96,8 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.cos(x), "0 sines in the kernels; required", "There are fewer."),
     ],
     "11.2": [
-        (followed, "Nothing of it was compiled", "the loop runs eagerly"),
-        (_as_float, "Nothing of it was compiled", "Python still needs a number"),
+        (followed, "None of it was compiled", "the loop runs eagerly"),
+        (_as_float, "None of it was compiled", "Python still needs a number"),
         (_once, "1 graph break; required", "only once now"),
         (lambda x: torch.sin(x), "its result has other values", ""),
     ],
@@ -105,7 +105,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.sin(x), "1 launch in the backward; required: at least 2", "one kernel too"),
         (lambda x: torch.relu(x @ x), "2 launches in the forward; required", "Remove it"),
         (lambda x: x.detach() @ x.detach(), "0 launches in the backward; required", "computes nothing"),
-        (lambda x: x.sum(), "0 launches in the backward; required", "only repeated for them"),
+        (lambda x: x.sum(), "0 launches in the backward; required", "it only repeats the gradient"),
         (halved, "1 graph break; required", ""),
     ],
     "11.4": [

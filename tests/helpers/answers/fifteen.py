@@ -120,7 +120,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda module: torch.sin, "It does not compute what was required", ""),
         (lambda module: lambda x: torch.addmm(x, x, x, beta=2), "It does not compute what was required", ""),
         (lambda module: module.graph, "it returns a Graph, which cannot be called", ""),
-        (lambda module, inputs: module, "the number of inputs that it takes is not that of the exercise", ""),
+        (lambda module, inputs: module, "it does not take as many inputs as the exercise has", ""),
         (lambda module: 1 / 0, "ZeroDivisionError", ""),
     ],
 }

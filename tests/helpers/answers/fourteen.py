@@ -55,13 +55,13 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "14.1": [
-        (fitted, "graph break", "Python still needs to know a value"),
+        (fitted, "graph break", "Python still needs a value"),
         (lambda x: up_and_down(x) if x.min() < 0 else x, "graph break", ""),
         (lambda x: up_and_down(x - x.min()), "for numbers above 0 its result has other values", ""),
         (lambda x: up_and_down(x) / up_and_down(x).max(), "its result has other values", ""),
         (lambda x: x - x.min().clamp(max=0), "for numbers above and below 0 its result has other values", ""),
         (lambda x: x.clamp(0, 1), "for numbers below 0 its result has other values", ""),
-        (lambda x: torch.sqrt(x - 1), "has nan in it", ""),
+        (lambda x: torch.sqrt(x - 1), "contains nan", ""),
         (lambda x: x.min().clamp(max=0), "its result has the shape (), and not (1000,)", ""),
         (claimed, "its result has other values", ""),
         (raising, "RuntimeError: no such thing", ""),
@@ -74,7 +74,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.where(x[1] < 0.5, 0, 2 * x[0]) if x.sum() else x[0], "graph break", ""),
         (lambda x: torch.where(x < 0.5, 0, 2 * x), "its result has the shape (2, 1000), and not (1000,)", ""),
         (lambda x: 2 * x[0], "its result has other values", ""),
-        (lambda x, noise: 2 * x, "the number of inputs that it takes is not that of the exercise", ""),
+        (lambda x, noise: 2 * x, "it does not take as many inputs as the exercise has", ""),
         (raising, "RuntimeError: no such thing", ""),
     ],
     "14.3": [

@@ -20,7 +20,7 @@ MISLED: dict[str, list[Mistake]] = {
             "2 launches",
             "A library call is a launch",
         ),
-        (lambda x: loops(torch.ones(3)), "It uses none of the inputs that it was called with", ""),
+        (lambda x: loops(torch.ones(3)), "It uses none of its inputs", ""),
         (halved, "1 graph break", "nothing is fused across"),
         (
             lambda x: loops(x) if torch.compiler.is_compiling() else x.sin(),
@@ -44,7 +44,7 @@ MISLED: dict[str, list[Mistake]] = {
     "1.3": [
         (lambda x: torch.sin(x), "1 value saved for the backward", "the backward needs it, so it is saved"),
         (lambda x: x + 1, "0 ATen operators in the backward", "it passes the gradient on unchanged"),
-        (lambda x: x.sum(), "0 ATen operators in the backward", "only repeated for them"),
+        (lambda x: x.sum(), "0 ATen operators in the backward", "it only repeats the gradient"),
         (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
     ],
 }

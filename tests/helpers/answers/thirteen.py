@@ -24,7 +24,7 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "13.1": [
-        (clipped, "graph break", "Python still needs to know a value"),
+        (clipped, "graph break", "Python still needs a value"),
         (lambda x: x * (1.5 / x.norm()), "for numbers above and below 0 its result has other values", ""),
         (lambda x: x, "for numbers above 0 its result has other values", ""),
         (lambda x: x.clamp(-1.5, 1.5), "for numbers above 0 its result has other values", ""),

@@ -126,7 +126,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: x @ x[:, :2], "0 compute-bound kernels; required", "too few operations for each byte"),
     ],
     "12.4": [
-        (slow_block, "graph break", "Python still needs to know a value"),
+        (slow_block, "graph break", "Python still needs a value"),
         (_block(_head_by_head), "launches; required: at most 9", "Each head has two products of its own"),
         (_block(_written), "bytes", "Something large still goes through memory"),
         (_block(_everyone), "its result has other values", ""),

@@ -59,7 +59,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: x.det() + 0, "1 call of the library's det; required", "The library's det is still called"),
         (without_the_swaps, "above and below 0 its result has other values", ""),
         (lambda x: x.diagonal().prod(), "its result has other values", ""),
-        (lambda x: torch.logdet(x).exp(), "its result has nan in it", ""),
+        (lambda x: torch.logdet(x).exp(), "its result contains nan", ""),
     ],
     "0.3": [
         (determinant, "1 library call; required: exactly 0", "you know the formula"),
