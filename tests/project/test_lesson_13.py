@@ -74,7 +74,7 @@ def test_plain_torch_counts_the_same_operators_launches_and_breaks() -> None:
     assert (counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())) == (2, 1)
     assert "has 2 graphs" in cells["break"] and "if x.abs().max().item() > 1000:" in cells["break"]
     counters.clear()
-    torch.compile(scope["Mended"]().requires_grad_(False))(scope["x"])
+    torch.compile(scope["Fixed"]().requires_grad_(False))(scope["x"])
     assert (counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())) == (1, 0)
     assert "breaks: 1 → 0" in cells["mend"]
 

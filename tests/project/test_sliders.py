@@ -165,6 +165,6 @@ def test_a_multiple_of_the_step_leaves_nothing_over() -> None:
 
 def test_a_value_that_leaves_as_a_tensor_is_one_graph_again() -> None:
     scope, x = _functions("13", "block", "break", "mend"), torch.rand(2, 8, 128)
-    models = [scope[name]().requires_grad_(False) for name in ("Block", "Watched", "Mended")]
+    models = [scope[name]().requires_grad_(False) for name in ("Block", "Watched", "Fixed")]
     assert [compiled(model, [(x,)]) for model in models] == [1, 2, 1]
     assert "one graph, two, and one again" in _prose("13")
