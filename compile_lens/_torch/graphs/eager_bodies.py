@@ -32,14 +32,23 @@ class UnknownOperators(Exception):
         self.reason = reason
 
 
-def data_dependent(gm: torch.fx.GraphModule) -> str:
-    """Return the name of the first node, in the graph or its bodies, whose eager operators depend on data; ``""`` if
-    none."""
+def not_countable(gm: torch.fx.GraphModule) -> str:
+    """Return why the eager operators of a graph cannot be counted without data, by the first such node in it or its
+    bodies; ``""`` if they can."""
     for module in gm.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            value = node.meta.get("example_value")
+            if isinstance(value, torch.Tensor) and value.is_nested:
+                return (
+                    "it computes with nested tensors, whose rows have sizes that only the data tells: what eager "
+                    "PyTorch dispatches for them is not counted"
+                )
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
             if higher and node.target.name() not in (FUNCTION, CHECKPOINT, REGION):
-                return str(node.name)
+                return (
+                    f"{node.name} is a higher-order operator: what eager PyTorch dispatches for it is decided while it "
+                    "runs"
+                )
     return ""
 
 

@@ -164,11 +164,8 @@ def count(
     Inputs are treated as tensors on ``device``, if given, since autocast only casts tensors on its own device. The
     graph runs under a separate fake mode with static sizes, so that the compile in progress is not affected.
     """
-    undecided = eager_bodies.data_dependent(gm)
-    if undecided:
-        return None, (
-            f"{undecided} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
-        )
+    if why_not := eager_bodies.not_countable(gm):
+        return None, why_not
     gives_zeros = eager_bodies.gives_zeros()
     runner: _Faked | None = None
     try:

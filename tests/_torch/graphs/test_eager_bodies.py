@@ -265,3 +265,16 @@ def test_the_story_says_whose_bodies_they_are(function: Any, said: list[str]) ->
     made = perform(Call.read(function, (torch.rand(4, 4, requires_grad=True),)))[0]
     told = [s.key for s in made.story().sentences if s.key in ("bodies", "functions", "checkpoints")]
     assert told == said == [s.key for s in made.story("zh").sentences if s.key in told]
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_nested_tensors_are_named_as_the_reason(within: bool) -> None:
+    def scaled(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        rows = torch.nested.nested_tensor_from_jagged(values, offsets)
+        return rows.tanh().values()
+
+    rows = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(4, 2)], layout=torch.jagged)
+    call = (scaled, (torch.ones(6, 2), torch.tensor([0, 1, 6]))) if within else (torch.tanh, (rows,))
+    record, _ = perform(Call.read(*call, None))
+    assert record.ledger.total.eager_ops is None
+    assert "nested tensors" in record.text("full") and "shape_env" not in record.text("full")
