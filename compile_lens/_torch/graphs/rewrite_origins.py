@@ -271,3 +271,30 @@ for _way in ("mutating", "functional"):
     slot_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", CHAIN, claims.ORIGINS)(
         _decompose_write
     )
+
+
+@slot_hook("torch._inductor.fx_passes.pre_grad:sink_cat_after_pointwise", CHAIN, claims.ORIGINS)
+def _sink_cat(chain: GraphChain, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """Tag the operators on the parts of a ``cat`` with the operator on the whole that they replace."""
+    lineage = chain.current
+    if lineage is None:
+        return real(gm, *args, **kwargs)
+    before = set(gm.graph.nodes)
+    readers = {node.name: _reader(node) for node in before if node.target is torch.cat}
+    names = {cat: lineage.names_of([reader]) for cat, reader in readers.items() if reader is not None}
+    result = real(gm, *args, **kwargs)
+    for cat in (node for node in gm.graph.nodes if node not in before and node.target is torch.cat):
+        for whole in lineage.origins(cat)[0]:
+            for part in cat.all_input_nodes if whole in names else ():
+                if part not in before:
+                    part.meta[TAG] = names[whole]
+    return result
+
+
+def _reader(node: torch.fx.Node) -> torch.fx.Node | None:
+    """Return the only reader of a node, behind views; None if there are several or none."""
+    while len(node.users) == 1:
+        (node,) = node.users
+        if node.target != "view":
+            return node
+    return None

@@ -349,3 +349,20 @@ def test_names_in_texts_are_names_of_arguments() -> None:
     (rewrite,) = by_pattern(seen, "addmm")
     given = ", ".join(f"%{a.name}" for a in node.args if isinstance(a, Ref))
     assert rewrite.after_text == f"%{node.name} = {node.target}({given})"
+
+
+def test_an_operator_that_torch_moves_before_a_cat_keeps_its_line() -> None:
+    def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        both = torch.cat([x, y], 1)
+        positive = both.relu()
+        more = torch.cat([positive, x], 1)
+        flat = more.view(-1)
+        return torch.tanh(flat)
+
+    record = capture(joined, ramp(4, 3), ramp(4, 5))
+    moved = [n for n in record.compilations[0].graphs["pre_grad"].nodes if n.target in ("relu", "torch.tanh")]
+    assert [n.target for n in moved] == ["relu", "relu", "torch.tanh", "torch.tanh"]  # one for each part
+    assert [n.origins for n in moved] == [("positive",)] * 2 + [("tanh",)] * 2
+    first = joined.__code__.co_firstlineno
+    lines = {frame.line - first for kernel in record.kernels for frame in record.chain.lines(kernel)}
+    assert {2, 5} <= lines
