@@ -210,6 +210,7 @@ def test_a_table_of_lines_changes_no_instruction(
     assert machine.forms[0].text == kernels["wave"].assembly
 
 
+@pytest.mark.full
 def test_externs_say_that_they_are_library_calls() -> None:
     made = capture(lambda x: x @ x, torch.rand(16, 16), build=True)
     with pytest.raises(StageMissing, match="library call"):
