@@ -65,7 +65,7 @@ class CostRow:
     @property
     def expression(self) -> str:
         """Text of the most expensive line; ``""`` if there is none."""
-        return self.lines[0].text.strip() if self.lines else ""
+        return self.lines[0].whole_line.expression if self.lines else ""
 
 
 class CostSum:

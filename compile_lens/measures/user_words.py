@@ -173,7 +173,7 @@ def _last(frame: Frame) -> tuple[int, int, int]:
 def _expression(frame: Frame) -> str:
     """Return the expression with its line, one that is cut with its columns, by which ``Chain`` finds it. Where it is
     not known, a part of the line, as on Python 3.10."""
-    text = (frame.call or frame.text).strip().removeprefix("return ")
+    text = frame.expression.removeprefix("return ")
     at = place(frame.file, frame.line)
     short = text
     if len(text) > MAX_CHARACTERS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,10 +74,22 @@ class Frame:
             return str(self.line)
         return f"{self.line}:{self.column}-{self.end_column}"
 
+    @property
+    def expression(self) -> str:
+        """The call, or its line if the call is not known; ``"F.pad(x,…"`` if it continues on the next line."""
+        text = (self.call or self.text).strip()
+        code = _STRING_OR_COMMENT.sub("", text)
+        left_open = sum(map(code.count, "([{")) > sum(map(code.count, ")]}"))
+        return f"{text}…" if left_open else text
+
     def __str__(self) -> str:
         """Return ``"model.py:7:11-23 in f: torch.sin(x)"``."""
-        text = self.call or self.text.strip()
+        text = self.expression
         return f"{self.address} in {self.function}" + (f": {text}" if text else "")
+
+
+_STRING_OR_COMMENT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|#.*""")
+"""Parts of a line in which a bracket is text."""
 
 
 @dataclass(frozen=True)

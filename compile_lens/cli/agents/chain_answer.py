@@ -38,7 +38,7 @@ def chain(record: Any, name: str, address: Any) -> Brief:
     why_not = "" if kernels and lines else links.why_not(address)
     if why_not:
         facts.append(f"The chain ends here: {why_not}.")
-    evidence = [f"{place(frame)} in {frame.function}: {quoted(frame.call or frame.text)}" for frame in lines]
+    evidence = [f"{place(frame)} in {frame.function}: {quoted(frame.expression)}" for frame in lines]
     codes = {id(k): code for c in record.compilations for code in c.code.values() for k in code.kernels}
     counted = _counted(record, address)
     if counted is not None and (rest := [k.name for k in kernels if (k.phase, k.name) not in counted]):

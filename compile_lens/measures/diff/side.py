@@ -209,5 +209,5 @@ def places(frames: Iterable[Frame]) -> tuple[str, ...]:
     lines = {}
     for f in frames:
         name = f.file.replace("\\", "/").rpartition("/")[2] or f.file
-        lines[f.file, f.line] = f"{name}:{f.line}: {f.text.strip()}".rstrip(": ")
+        lines[f.file, f.line] = f"{name}:{f.line}: {f.whole_line.expression}".rstrip(": ")
     return tuple(lines.values())

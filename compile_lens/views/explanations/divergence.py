@@ -36,7 +36,7 @@ def of_divergence(record: DivergenceRecord) -> Explanation:
     if cause.transformation is not None:
         one = cause.transformation
         why.append(f"{one.kind} {one.name}: {what(cause)}" + (f" ({cause.where})" if cause.where else ""))
-        why += [f"{place(frame)}: {frame.call or frame.text}" for frame in lines_of(cause)]
+        why += [f"{place(frame)}: {frame.expression}" for frame in lines_of(cause)]
     to_try: tuple[str, ...] = ()
     if record.switch is not None:
         code = record.switch.to_apply or record.switch.name

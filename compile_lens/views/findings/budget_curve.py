@@ -140,7 +140,7 @@ def _words(point: MemoryPoint) -> str:
 
 
 def _call(frame: Frame) -> str:
-    return f"{place(frame)} {(frame.call or frame.text).strip()}"
+    return f"{place(frame)} {frame.expression}"
 
 
 def _rises(curve: MemoryCurveRecord) -> Iterator[str]:

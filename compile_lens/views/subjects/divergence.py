@@ -115,7 +115,7 @@ def _cause(record: DivergenceRecord) -> Finding | None:
     if entries:
         sections.append(Entries(tuple(entries), "cause", open=True))
     if frames:
-        places = tuple(Entry(place(frame), frame.call or frame.text) for frame in frames[:LINES])
+        places = tuple(Entry(place(frame), frame.expression) for frame in frames[:LINES])
         left = max(len(frames) - LINES, 0)
         sections.append(Entries(places, "line", listed=True, left=left, where=".cause.transformation"))
     if cause.before or cause.after:
