@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compile_lens.errors import UsageError
@@ -19,6 +19,7 @@ from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.memory import Buffer, Memory, SavedTensor
 
 from .address import Address, line_address
+from .arithmetic import node_bytes, observed_sizes
 from .chain import Chain
 from .input_names import InputNames, input_names
 from .links import unknown_node_origins
@@ -27,7 +28,7 @@ from .memory_budget import TANGENT
 
 BY = ("line", "name")
 
-VALUE, GRADIENT, COPY, UNKNOWN = "value", "gradient", "copy", "unknown"
+VALUE, GRADIENT, COPY, TEMPORARY, UNKNOWN = "value", "gradient", "copy", "temporary", "unknown"
 """``MemoryRow.kind`` beside those of ``InputName``."""
 
 
@@ -38,11 +39,11 @@ class MemoryRow:
     Attributes:
         name: ``"model.py:25"``; the qualified name of a parameter or buffer, the name of another input, the expression
             that made a value. ``"gradient with respect to emb.weight"`` is a result of the backward; ``"backward of
-            self.emb(i)"`` is an intermediate of the backward of that expression. Equal tensors of repeated modules
-            are one row: ``"blocks.*.up.weight"``.
+            self.emb(i)"`` is an intermediate of the backward of that expression, which the forward may compute, such
+            as the mask of a relu. Equal tensors of repeated modules are one row: ``"blocks.*.up.weight"``.
         kind: ``parameter``, ``buffer``, ``input``, ``copy`` (of one of these, as in another layout), ``value`` (of the
-            forward, also if recomputed), ``gradient`` (of the backward), or ``unknown``; ``""`` for a line, which may
-            have several.
+            forward, also if recomputed), ``gradient`` (of the backward), ``temporary`` (an intermediate of the kernels
+            of a call, such as the sum of a mean), or ``unknown``; ``""`` for a line, which may have several.
         peak: bytes live at the peak; ``None`` if the peak is not known.
         share: share of the peak, from 0 to 1.
         saved: bytes saved for the backward: 0 for a tensor in the memory of an input or a result; ``None`` if a size is
@@ -53,7 +54,8 @@ class MemoryRow:
         names: names of the parameters, buffers and inputs.
         modules: paths of the modules that made the tensors.
         line: the line; ``None`` if there is none.
-        tensor: dtype and shape of each tensor, ``"float32[8, 64]"``; ``""`` if they differ or are not known.
+        tensor: dtype and shape of each tensor, as its call returns it, ``"float32[8, 64]"``; ``""`` if they differ or
+            are not known.
         addresses: addresses of the tensors in the chain.
     """
 
@@ -74,7 +76,7 @@ class MemoryRow:
     @property
     def expression(self) -> str:
         """Text of the call, or of its line if the call is not known; ``""`` without a line."""
-        return "" if self.line is None else (self.line.call or self.line.text).strip()
+        return "" if self.line is None else self.line.expression
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ class _Table:
             c.id: dict(_gradients(c, self._names)) for c in capture.compilations if "backward" in c.phases
         }
         self._copied = {c.id: set(_copied(c)) for c in capture.compilations}
+        self._sizes = {c.id: observed_sizes(c) for c in capture.compilations}
         self._sums: dict[object, _Sum] = {}
 
     def add_peak(self, compilation: Compilation, memory: Memory) -> Iterator[str]:
@@ -331,8 +334,15 @@ class _Table:
             return self._of_origins(
                 compilation.id, stage, buffer.origins or (buffer.name,), buffer.name, own_memory
             )
-        loop = buffer.name.partition("[")[0]
-        return self._of_origins(compilation.id, f"{phase}.loops", (loop,), buffer.name)
+        nodes = (one.node for one in compilation.lowered if one.phase == phase and buffer.loop in one.parts)
+        item = self._of_origins(compilation.id, stage, tuple(nodes), buffer.name, own_memory=True)
+        if item.kind not in (VALUE, GRADIENT):
+            return item
+        loop = self._nodes.get((compilation.id, f"{phase}.loops"), {}).get(buffer.loop)
+        tensor = _tensor(loop) if loop is not None else ""
+        return replace(
+            item, kind=TEMPORARY, tensor=tensor, address=(compilation.id, f"{phase}.loops", buffer.loop)
+        )
 
     def _of_origins(
         self, cid: str, stage: str, origins: tuple[str, ...], fallback: str, own_memory: bool = False
@@ -357,19 +367,30 @@ class _Table:
                 saved = stage.startswith("backward.") and address[2] in self._copied[cid]
                 if own_memory or saved:
                     return _Item(COPY, given.name, tensor, address=address)
-                return _Item(given.kind, given.name, _tensor(self._nodes[one[:2]][one[2]]), address=address)
+                return _Item(given.kind, given.name, _tensor(self._nodes[one[:2]][one[2]]), address=one)
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)
-        in_backward = (
-            stage.startswith("backward.") and node.op != "placeholder"
-        )  # inputs come from the forward
-        kind = GRADIENT if in_backward and source is not None and source.derivative else VALUE
+        kind = GRADIENT if source is not None and source.derivative else VALUE
         module = source.module if source is not None else ""
         first = frames[0] if frames else None
-        expression = (first.call or first.text).strip() if first is not None else ""
+        expression = first.expression if first is not None else ""
         name = f"backward of {expression}" if kind == GRADIENT and expression else expression or fallback
+        if kind == VALUE and frames:
+            tensor = self._returned(viewed) or tensor
         return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
+
+    def _returned(self, address: Address) -> str:
+        """Return dtype and shape of a value as the program's call returns it: a matrix product takes two dimensions,
+        and a stack is a concatenation, so the memory may be of another shape. ``""`` if no call returns these bytes."""
+        node, sizes = self._nodes[address[:2]][address[2]], self._sizes[address[0]]
+        for cid, stage, name in reversed(self._chain.ancestors(address)):
+            call = self._nodes.get((cid, stage), {}).get(name)
+            if stage != "dynamo" or call is None or len(call.outputs) != 1 or call.dtype != node.dtype:
+                continue
+            if (size := node_bytes(call, sizes)) is not None and size == node_bytes(node, sizes):
+                return _tensor(call)
+        return ""
 
     def _without_views(self, address: Address) -> Address:
         """Return the node that computes the base of a view: a linear layer reshapes its input."""

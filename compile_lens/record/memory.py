@@ -25,6 +25,7 @@ class Buffer:
         donated: whether it is an input whose memory the code may take over, since its caller no longer needs it.
         origins: names of the nodes of ``"<phase>.post_grad"`` whose value it contains; empty for an intermediate of a
             kernel's algorithm (such as the parts of a mean).
+        loop: the node of ``"<phase>.loops"`` that writes it; ``""`` for an input, or if not known.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Buffer:
     base: str = ""
     donated: bool = False
     origins: tuple[str, ...] = ()
+    loop: str = ""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class _Facts:
             origins=self._origins(buffer),
             aliases=_aliases(buffer),
             tensor=_has_size(buffer),
+            loop=_loop(buffer),
         )
 
     def _nbytes(self, buffer: Any) -> int | None:
@@ -98,8 +99,7 @@ class _Facts:
         node = getattr(buffer, "origin_node", None)
         if node is not None:
             return (str(node.name),) if node.graph is self._lowering.module.graph else ()
-        operation = buffer.get_defining_op()
-        loop = None if operation is None else self._alone.get(operation.get_operation_name())
+        loop = self._alone.get(_loop(buffer))
         if loop is None or self._loops_of[loop.origins] > 1 or loop.origins[0] not in self._shapes:
             return ()
         return loop.origins if self._shapes[loop.origins[0]] == list(map(str, loop.outputs[0].shape)) else ()
@@ -111,6 +111,12 @@ class _Facts:
         return {
             name: list(map(str, val.shape)) for name, val in vals.items() if isinstance(val, torch.Tensor)
         }
+
+
+def _loop(buffer: Any) -> str:
+    """Return the name of the loop that writes a buffer; ``""`` if there is none."""
+    operation = buffer.get_defining_op()
+    return "" if operation is None else str(operation.get_operation_name())
 
 
 def allocated(lowering: Any, buffer: Any) -> int | None:

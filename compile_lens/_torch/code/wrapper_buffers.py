@@ -42,6 +42,7 @@ class BufferFacts:
     results: tuple[tuple[int, int | None], ...] = ()
     origins: tuple[str, ...] = ()
     tensor: bool = True
+    loop: str = ""
 
 
 @dataclass
@@ -209,9 +210,8 @@ class CallMemory:
         place = self._place.pop(part, None)
         if place is not None:  # the buffer exists since the call, so it keeps the call's position
             fact = self._facts(name)
-            origins = fact.origins if fact is not None else ()
             self._place[name] = place
-            self._buffers[place] = replace(self._buffers[place], name=name, origins=origins)
+            self._buffers[place] = _with_sources(replace(self._buffers[place], name=name), fact)
 
     def _return(self, value: ast.expr | None) -> None:
         items = list(value.elts) if isinstance(value, ast.Tuple) else [] if value is None else [value]
@@ -264,7 +264,7 @@ class CallMemory:
 
     def _note(self, buffer: Buffer) -> None:
         fact = self._facts(buffer.name)
-        known = replace(buffer, origins=fact.origins if fact is not None else ())
+        known = _with_sources(buffer, fact)
         self._bound.append(buffer.name)
         place = self._place.setdefault(buffer.name, len(self._buffers))
         self._buffers[place : place + 1] = [known]  # if another branch binds it again, it is the same buffer
@@ -272,6 +272,11 @@ class CallMemory:
     def _update_peak(self, entry: bool = False) -> None:
         if self._now > self._peak:
             self._peak, self._peak_line = self._now, 0 if entry else self._line
+
+
+def _with_sources(buffer: Buffer, fact: BufferFacts | None) -> Buffer:
+    fact = fact or BufferFacts()
+    return replace(buffer, origins=fact.origins, loop=fact.loop)
 
 
 def _is_bound_to_itself(name: str, value: ast.Call) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from ...measures.cost import NO_SUBMODULE, Cost, CostRow
 from ...measures.cost import cost as cost_of
 from ...measures.fusion_answer import IN_FACTS
-from ...measures.memory_use import COPY, MemoryRow, memory_use
+from ...measures.memory_use import COPY, GRADIENT, TEMPORARY, UNKNOWN, MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from ...measures.user_words import MORE
 from ...record import claims
@@ -286,8 +286,18 @@ def _memory_row(row: MemoryRow) -> str:
     line += f", {row.tensor}" if row.tensor and row.tensors == 1 else ""
     if row.tensors > 1:
         line += f", {row.tensors} × {row.tensor}" if row.tensor else f", {row.tensors} tensors"
-    kind = "copy of" if row.kind == COPY else row.kind
+    kind = _KINDS.get(row.kind, row.kind)
+    if row.kind == GRADIENT:
+        kind = "intermediate of the" if row.line is not None else "the"
     return f"{kind} {quoted(row.name, 200)}{line}: {', '.join(amounts)}"
+
+
+_KINDS = {
+    COPY: "copy of",
+    TEMPORARY: "temporary of the generated code for",
+    UNKNOWN: "buffer of the generated code, for an operation that Inductor did not record:",
+}
+"""Words for a ``MemoryRow.kind`` before the name."""
 
 
 def difference(diff: Difference, before: str, after: str) -> Brief:

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
-from compile_lens.measures.memory_use import COPY, UNKNOWN, MemoryRow, MemoryUse, memory_use, pattern
+from compile_lens.measures.memory_use import (
+    COPY,
+    TEMPORARY,
+    UNKNOWN,
+    MemoryRow,
+    MemoryUse,
+    memory_use,
+    pattern,
+)
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
@@ -120,7 +128,7 @@ def owner(row: MemoryRow) -> str:
         return quantities.plural(
             row.tensors, "copy of an input or parameter", "copies of inputs or parameters"
         )
-    tensors = "tensor" if row.kind in ("", UNKNOWN) else row.kind
+    tensors = {"": "tensor", UNKNOWN: "tensor", TEMPORARY: "temporary buffer"}.get(row.kind, row.kind)
     return quantities.plural(row.tensors, tensors) + (
         " whose line is not known" if row.kind == UNKNOWN else ""
     )
