@@ -6,15 +6,14 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..errors import UsageError
 from ..measures.quantities import of_name
 from ..record import claims
-from ..record.capture import Record
 from ..record.compilation import PHASES
 from ..record.difference import FIGURES, LEVELS, REMOVED, Change, DifferenceRecord
-from ..record.missing import Missing, NotApplicable
+from ..record.missing import Missing
 from ..trials.progress import progress, watched
 from .names import called, capturing, options, without_torch_errors
 from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, deliver, say
@@ -158,21 +157,12 @@ def _worse(difference: DifferenceRecord, name: str) -> Iterator[str]:
         yield from (_words(change) for change in difference.at("breaks") if change.kind != REMOVED)
         return
     wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
-    yield from (
-        _words(c) for c in difference.at("figures") if c.name in wanted and _grew(c, difference.captures)
-    )
+    yield from (_words(c) for c in difference.at("figures") if c.name in wanted and _grew(c))
 
 
-def _grew(change: Change, records: Iterable[Record]) -> bool:
-    """Return True if a figure grew or may have grown: it is unknown on one side, or the backward was declined there. A
-    figure that does not apply counts as 0."""
-    before, after = (
-        0
-        if isinstance(of_name(record, change.name), NotApplicable) and record.options.backward != "no"
-        else value
-        for record, value in zip(records, (change.before, change.after), strict=True)
-    )
-    return before is None or after is None or after > before
+def _grew(change: Change) -> bool:
+    """Return True if a figure grew or may have grown: it is unknown on one side, or the backward was declined there."""
+    return change.before is None or change.after is None or change.after > change.before
 
 
 def _words(change: Change) -> str:

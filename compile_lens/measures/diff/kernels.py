@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, FIGURES, REMOVED, Change
-from compile_lens.record.figures import AtLeast, Figure
+from compile_lens.record.figures import MODELLED, AtLeast, Figure
 from compile_lens.record.kernel import Kernel
-from compile_lens.record.missing import AbsentStage
+from compile_lens.record.missing import AbsentStage, NotApplicable
 
 from ..operators import called
 from ..quantities import Quantity, of_name
@@ -200,17 +200,24 @@ def differing_lines(title: str, shown: list[str], places: tuple[str, ...] = ()) 
 def figures(a: Record, b: Record) -> Iterator[Change]:
     """Yield changed counts and bytes of the whole capture."""
     for figure in FIGURES:
-        before, after = (of_name(record, figure) for record in (a, b))
+        before, after = (_applied(record, figure) for record in (a, b))
         if _value(before) == _value(after):
             continue
         title = figure.replace("_", " ")
         sides = (("before", before), ("after", after))
         facts = tuple(f"{side}: {why.reason}" for side, why in sides if isinstance(why, AbsentStage))
         text = f"{title}: {_words(before)} became {_words(after)}"
-        known = next((q for q in (after, before) if not isinstance(q, AbsentStage)), None)
-        basis = known.basis if known is not None else ""
+        bases = [q.basis for q in (after, before) if not isinstance(q, AbsentStage)]
+        basis = MODELLED if MODELLED in bases else next(iter(bases), "")
         text += f" ({basis})" if basis else ""
         yield Change("figures", CHANGED, text, (), facts, figure, _number(before), _number(after), basis)
+
+
+def _applied(record: Record, figure: str) -> Quantity:
+    """Return a figure; 0 if there is nothing to count, as in a graph without a backward, which saves nothing for it."""
+    quantity = of_name(record, figure)
+    declined = record.failure is not None or record.options.backward == "no"
+    return Figure(0) if isinstance(quantity, NotApplicable) and not declined else quantity
 
 
 def _value(quantity: Quantity) -> object:
