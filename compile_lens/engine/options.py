@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..record import syntax
 from ..record.capture import Options
 from ..record.device import DeviceModel
+from ..record.messages import without_object_addresses
 
 if TYPE_CHECKING:
     from .._torch.session import Request
@@ -58,7 +59,9 @@ class CaptureOptions:
             backward=_RECORDED_BACKWARD.get(self.backward, "auto"),
             dynamic=self.dynamic,
             mode=self.mode,
-            options=tuple(sorted((k, repr(v)) for k, v in (self.options or {}).items())),
+            options=tuple(
+                sorted((k, without_object_addresses(repr(v))) for k, v in (self.options or {}).items())
+            ),
             fullgraph=self.fullgraph,
             build=self.build,
             target=self.target.name if isinstance(self.target, DeviceModel) else str(self.target or ""),
@@ -231,7 +234,7 @@ def short(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a {describe(value)} tensor"
     try:
-        text = repr(value)
+        text = without_object_addresses(repr(value))
     except Exception:  # the user's own repr failed: only the type is known
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else text[:77] + "..."

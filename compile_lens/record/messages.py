@@ -90,8 +90,13 @@ def without_addresses(text: str) -> str:
     return _AT_ADDRESS.sub(" at 0x…", _ADDRESS.sub(r"\1…", _CHECKED.sub(r"\1…", text)))
 
 
+def without_object_addresses(text: str) -> str:
+    """Return a text in which objects have no address: ``<function f>`` for ``<function f at 0x7f3c…>``."""
+    return _AT_ADDRESS.sub("", text)
+
+
 _CHECKED = re.compile(r"(___check_(?:obj|type)_id\([^,]+, |\.data_ptr\(\) == )\d+")
-_AT_ADDRESS = re.compile(r" at 0x[0-9a-f]+\b")
+_AT_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+\b")
 _ADDRESS = re.compile(r"(?<![.-])(?<![-=<>%*+/] )\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d| [=<>!])")
 """An object id, but not the digits of a number of the program: ``2.0359170436859131``, ``n == 1099511627776``."""
 

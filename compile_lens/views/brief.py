@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from compile_lens.errors import UsageError
+from compile_lens.record.messages import without_object_addresses
 from compile_lens.versions import OUTPUT_SCHEMA
 
 from .words.characters import clean, flat
@@ -231,16 +232,23 @@ def _last_entries(entries: Sequence[Any], over: int) -> int:
 def _ids(letter: str, entries: Sequence[str]) -> list[str]:
     """Return entries with their numbers; later lines of an entry are aligned with its first."""
     return [
-        f"{f'{letter}{n}':<4}" + clean(entry).replace("\n", "\n    ") for n, entry in enumerate(entries, 1)
+        f"{f'{letter}{n}':<4}" + _clean(entry).replace("\n", "\n    ") for n, entry in enumerate(entries, 1)
     ]
 
 
+def _clean(text: str) -> str:
+    return clean(without_object_addresses(text))
+
+
 def _listed(entries: Sequence[str]) -> list[str]:
-    return ["  " + clean(entry).replace("\n", "\n    ") for entry in entries]
+    return ["  " + _clean(entry).replace("\n", "\n    ") for entry in entries]
 
 
 def _numbered(letter: str, entries: Sequence[str]) -> list[dict[str, str]]:
-    return [{"id": f"{letter}{number}", "text": entry} for number, entry in enumerate(entries, 1)]
+    return [
+        {"id": f"{letter}{number}", "text": without_object_addresses(entry)}
+        for number, entry in enumerate(entries, 1)
+    ]
 
 
 def _json(document: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import torch
 import torch.fx
 
 from ...record.graph import Literal, Ref, Tensor, Value
+from ...record.messages import without_object_addresses
 from ..ground import values
 from ..ground.quantized import quantized_dtype
 
@@ -63,7 +64,7 @@ def _stable(arg: Any) -> str:
         return target_text(arg)
     if callable(arg) and hasattr(arg, "__name__"):
         return str(arg.__name__)
-    return re.sub(r" at 0x[0-9a-f]+", "", str(arg))
+    return without_object_addresses(str(arg))
 
 
 def _clip(text: str) -> str:
