@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from ...measures.cost import NO_SUBMODULE, Cost, CostRow
@@ -53,18 +55,17 @@ def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Br
     return replace(whole, title=f"{name} · {whole.title}", ask_next=tuple(questions))
 
 
-def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
-    """Return the answer for a job that ended without a result: how it ended, and its last output."""
-    advice = "the same call without compile_lens: python file.py"
+def of_failed_job(outcome: Outcome, what: str, limits: Limits, plain: str) -> Brief:
+    """Return the answer for a job that ended without a result: how it ended, and its last output. ``plain`` is the
+    command that makes the same call without compile_lens."""
+    question = Question("does it also end like this without compile_lens?", plain)
     after = f"after {outcome.seconds:.0f} s"
     if outcome.limit == TIME:
         end = f"did not end within {limits.seconds:g} s, and was ended"
-        advice = "smaller inputs, or a longer time: compile-lens mcp --seconds"
+        question = Question("what now?", "smaller inputs, or a longer time: compile-lens mcp --seconds")
     elif outcome.limit == OUTPUT:
-        end, advice = (
-            f"printed more than {limits.output >> 20} MiB, and was ended",
-            "take out what prints in a loop",
-        )
+        end = f"printed more than {limits.output >> 20} MiB, and was ended"
+        question = Question("what now?", "take out what prints in a loop")
     elif outcome.code is not None and outcome.code < 0:
         end = f"ended by signal {-outcome.code} {after}"
     else:
@@ -78,9 +79,22 @@ def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
         f"compile_lens · {what}: no result",
         (f"{what} {end}. There is no record of it.",),
         tuple(evidence),
-        ("That the compiler is at fault: the process ended before a stage was recorded.", KEEP_COMPILING),
-        (Question("what now?", advice),),
+        ("That the compiler is at fault: the process ended before it wrote a record.", KEEP_COMPILING),
+        (question,),
     )
+
+
+def plain_call(function: str, inputs: Sequence[str], kwargs: Mapping[str, str]) -> str:
+    """Return the shell command that calls ``file.py:function`` or ``module:function`` without compile_lens."""
+    path, of_file, expr = function.partition(".py:")
+    file = PurePath(f"{path}.py")
+    if of_file:
+        load = f"sys.path.insert(0, {str(file.parent)!r}); globals().update(runpy.run_path({str(file)!r}))"
+    else:
+        module, _, expr = function.partition(":")
+        load = f"globals().update(runpy.run_module({module!r}))"
+    arguments = ", ".join((*inputs, *(f"{key}={text}" for key, text in kwargs.items())))
+    return shlex.join(["python", "-c", f"import runpy, sys, torch; {load}; ({expr})({arguments})"])
 
 
 def of_error(message: str, what: str) -> Brief:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import tempfile
 import threading
@@ -104,7 +105,7 @@ class Tools:
         result = self._file("c")
         outcome = self._run(["show", "--quiet", f"--out={result}", *words])
         if not result.exists():
-            return self._failed(outcome, what)
+            return self._failed(outcome, what, answers.plain_call(function, inputs, kwargs or {}))
         name = result.stem
         record = Capture.from_json(result.read_text(encoding="utf-8"))
         self._keep(name, record)
@@ -132,14 +133,15 @@ class Tools:
             raise UsageError(f"{len(words)} arguments were given; give at most {checks.MAX_ARGUMENTS}")
         own = [checks.expression(word, f"argument {number}") for number, word in enumerate(words, 1)]
         result = self._file("p")
-        outcome = self._run(
-            ["run", "--quiet", f"--out={result}", *([script] if script else ["-m", module]), *own]
-        )
+        program_words = [*([script] if script else ["-m", module]), *own]
+        outcome = self._run(["run", "--quiet", f"--out={result}", *program_words])
         if not result.exists():
-            return self._failed(outcome, what)
+            return self._failed(outcome, what, shlex.join(["python", *program_words]))
         program = Program.load(result)
         self._keep(result.stem, program)
-        brief = self._of_program(program, result.stem)
+        call = f"script={script!r}" if script else f"module={module!r}"
+        call += f", arguments={own!r}" if own else ""
+        brief = self._of_program(program, result.stem, call)
         if outcome.code:
             ended = f"The program itself ended with exit code {outcome.code}."
             brief = replace(brief, facts=(brief.facts[0], ended, *brief.facts[1:]))
@@ -290,10 +292,10 @@ class Tools:
         call = self._calls.get(name)
         return brief if call is None else answers.with_call(brief, *call)
 
-    def _of_program(self, program: Program, name: str) -> Brief:
+    def _of_program(self, program: Program, name: str, call: str) -> Brief:
         from ...views.summaries.program_summary import summary
 
-        questions = (Question("what is one function compiled to?", f"capture({answers.CALL})"),)
+        questions = (Question("after a change?", f"run({call})"),)
         return answers.of_summary(summary(program.record), name, questions)
 
     def _plain(
@@ -311,7 +313,8 @@ class Tools:
         result = self._file(letter)
         outcome = self._run([command, "--quiet", f"--out={result}", *more, *words])
         if not result.exists():
-            return self._failed(outcome, f"{command} of {function}")
+            plain = answers.plain_call(function, inputs, kwargs or {})
+            return self._failed(outcome, f"{command} of {function}", plain)
         data = json.loads(result.read_text(encoding="utf-8"))
         result.unlink()  # not needed for later questions
         brief: Brief = answer(data, function)
@@ -335,10 +338,10 @@ class Tools:
             finally:
                 self._job = None
 
-    def _failed(self, outcome: Outcome, what: str) -> Brief:
+    def _failed(self, outcome: Outcome, what: str, plain: str) -> Brief:
         if outcome.code in BAD_CALL:
             return answers.of_error(outcome.stderr.strip().removeprefix("compile-lens: "), what)
-        return answers.of_failed_job(outcome, what, self.limits)
+        return answers.of_failed_job(outcome, what, self.limits, plain)
 
     def _keep(self, name: str, record: Capture | Program) -> None:
         self.records[name] = record

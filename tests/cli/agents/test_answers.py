@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import shlex
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.verification import ValueCheck, Verification
 from compile_lens.results.capture import Capture
 from compile_lens.trials.switches import SWITCHES
+from compile_lens.views.brief import Brief
 
 pytestmark = pytest.mark.torch
 
@@ -385,3 +389,76 @@ def test_an_input_has_its_own_shape_where_a_view_of_it_is_saved() -> None:
     x, w = torch.rand(6, 40, requires_grad=True), torch.rand(40, 3, requires_grad=True)
     text = answers.memory(compile_lens.capture(lambda x, w: (x @ w).tanh().sum(), x, w), "c1").text()
     assert 'input "x", float32[6, 40]' in text and 'input "w", float32[40, 3]' in text
+
+
+def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z = torch.stack([x.exp(), y.tan()])
+    return torch.nn.functional.silu(z @ z.mT)
+
+
+def rows_of(record: Capture) -> dict[str, str]:
+    """Entries of the answer about memory by the quoted name in each."""
+    return {re.findall('"(.*?)"', one)[0]: one for one in answers.memory(record, "c1").evidence}
+
+
+def test_a_value_has_the_shape_that_its_call_returns() -> None:
+    given = [torch.rand(3, 5, 7, requires_grad=True) for _ in range(2)]
+    shown = rows_of(compile_lens.capture(joined, *given))
+    assert list(torch.stack(given).shape) == [2, 3, 5, 7]
+    assert "float32[2, 3, 5, 7]" in shown["torch.stack([x.exp(), y.tan()])"]
+
+
+def test_a_mask_for_the_backward_is_no_value_of_the_forward() -> None:
+    def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x @ w).relu() @ torch.ones(5)
+
+    x, w = torch.rand(6, 4), torch.rand(4, 5, requires_grad=True)
+    shown = rows_of(compile_lens.capture(step, x, w))
+    (mask,) = (name for name, text in shown.items() if "bool[6, 5]" in text)
+    assert mask == "backward of (x @ w).relu()"
+
+
+def test_a_buffer_of_part_of_a_call_is_named_by_the_call() -> None:
+    def averaged(x: torch.Tensor) -> torch.Tensor:
+        return x.double().mean(0).sqrt()
+
+    shown = rows_of(compile_lens.capture(averaged, torch.rand(2048, 3)))
+    own = next(text for name, text in shown.items() if name.endswith("mean(0)"))
+    assert own.startswith("temporary of the generated code for ") and "float64[3]" in own
+    assert not any("buf" in name for name in shown)
+
+
+def test_what_saves_nothing_without_gradients_is_zero_in_a_difference() -> None:
+    x = torch.rand(5, 8)
+    trained, inferred = (compile_lens.capture(torch.tanh, x.requires_grad_(grad)) for grad in (True, False))
+    before, after = compile_lens.diff(trained, inferred).figures.get("saved", (0, 0))
+    assert before == trained.memory().saved and after == 0
+
+
+def test_an_object_is_shown_without_its_address() -> None:
+    class Scale:
+        pass
+
+    def scaled(x: torch.Tensor, by: Scale) -> torch.Tensor:
+        return x * 2
+
+    one, two = (compile_lens.capture(scaled, torch.rand(3), Scale()) for _ in range(2))
+    assert one.inputs == two.inputs and "0x" not in one.inputs[1]
+    shown = Brief("t", (f"raised with {Scale()} in {scaled}",))
+    assert "Scale object>" in shown.text() and "0x" not in shown.text() + str(shown.to_dict())
+
+
+def test_the_command_after_a_failed_job_makes_the_same_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "beside.py").write_text("RATE = 3\n")
+    (tmp_path / "pack" / "net.py").write_text(
+        "import beside\ndef build(n):\n    return lambda x, *, k: print(n, x * beside.RATE, k)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    command = answers.plain_call("pack/net.py:build('a b')", ["2 + 2"], {"k": "'\"'"})
+    python, option, code = shlex.split(command)
+    exec(code, {})
+    assert (python, option) == ("python", "-c") and capsys.readouterr().out == 'a b 12 "\n'
