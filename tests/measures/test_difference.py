@@ -406,7 +406,7 @@ def test_a_failure_differs_from_what_compiled(of: Captures) -> None:
     with pytest.raises(compile_lens.CaptureError) as caught:
         compile_lens.capture(lambda x, w: x @ torch.rand(3), X, W)
     found = diff(of(*_call(BASE)), caught.value.capture)
-    assert found.causes[0].level == "breaks" and "it compiled became" in found.causes[0].text
+    assert found.causes[0].level == "breaks" and "outcome: compiled became" in found.causes[0].text
     assert {change.level for change in found.changes} <= {"settings", "breaks", "figures"}, (
         "the rest was not reached"
     )

@@ -71,8 +71,8 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
         record.nothing_compiled or (record.failure.message if record.failure else "") for record in (a, b)
     ]
     if ended[0] != ended[1]:
-        words = [text.strip().partition("\n")[0] or "it compiled" for text in ended]
-        yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")
+        words = [text.strip().partition("\n")[0] or "compiled" for text in ended]
+        yield Change("breaks", CHANGED, f"outcome: {words[0]} became {words[1]}")
     for kind, ending in unmatched(a.breaks, b.breaks, _reason):
         if other_side(a, b, kind).lacks(claims.BREAKS):
             continue
