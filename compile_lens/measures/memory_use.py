@@ -15,11 +15,11 @@ from typing import Any
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.graph import Frame, Graph, Node, Ref
 from compile_lens.record.memory import Buffer, Memory, SavedTensor
 
 from .address import Address, line_address
-from .arithmetic import node_bytes, observed_sizes
+from .call_results import CallResults, tensor_text
 from .chain import Chain
 from .input_names import InputNames, input_names
 from .links import unknown_node_origins
@@ -28,7 +28,7 @@ from .memory_budget import TANGENT
 
 BY = ("line", "name")
 
-VALUE, GRADIENT, COPY, TEMPORARY, UNKNOWN = "value", "gradient", "copy", "temporary", "unknown"
+VALUE, GRADIENT, COPY, PART, UNKNOWN = "value", "gradient", "copy", "intermediate", "unknown"
 """``MemoryRow.kind`` beside those of ``InputName``."""
 
 
@@ -42,8 +42,9 @@ class MemoryRow:
             self.emb(i)"`` is an intermediate of the backward of that expression, which the forward may compute, such
             as the mask of a relu. Equal tensors of repeated modules are one row: ``"blocks.*.up.weight"``.
         kind: ``parameter``, ``buffer``, ``input``, ``copy`` (of one of these, as in another layout), ``value`` (of the
-            forward, also if recomputed), ``gradient`` (of the backward), ``temporary`` (an intermediate of the kernels
-            of a call, such as the sum of a mean), or ``unknown``; ``""`` for a line, which may have several.
+            forward, also if recomputed), ``gradient`` (of the backward), ``intermediate`` (of the call that it is named
+            after, such as the mask of a dropout or the sum of a mean), or ``unknown``; ``""`` for a line, which may
+            have several.
         peak: bytes live at the peak; ``None`` if the peak is not known.
         share: share of the peak, from 0 to 1.
         saved: bytes saved for the backward: 0 for a tensor in the memory of an input or a result; ``None`` if a size is
@@ -228,11 +229,11 @@ class _Table:
         self._names = input_names(capture)
         self._graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}
         self._nodes = {key: {node.name: node for node in graph.nodes} for key, graph in self._graphs.items()}
+        self._results = CallResults(capture, self._chain)
         self._gradients = {
             c.id: dict(_gradients(c, self._names)) for c in capture.compilations if "backward" in c.phases
         }
         self._copied = {c.id: set(_copied(c)) for c in capture.compilations}
-        self._sizes = {c.id: observed_sizes(c) for c in capture.compilations}
         self._sums: dict[object, _Sum] = {}
 
     def add_peak(self, compilation: Compilation, memory: Memory) -> Iterator[str]:
@@ -339,9 +340,9 @@ class _Table:
         if item.kind not in (VALUE, GRADIENT):
             return item
         loop = self._nodes.get((compilation.id, f"{phase}.loops"), {}).get(buffer.loop)
-        tensor = _tensor(loop) if loop is not None else ""
+        tensor = tensor_text(loop) if loop is not None else ""
         return replace(
-            item, kind=TEMPORARY, tensor=tensor, address=(compilation.id, f"{phase}.loops", buffer.loop)
+            item, kind=PART, tensor=tensor, address=(compilation.id, f"{phase}.loops", buffer.loop)
         )
 
     def _of_origins(
@@ -355,7 +356,7 @@ class _Table:
         address = (cid, stage, origin)
         node = self._nodes[cid, stage][origin]
         gradient = self._gradients.get(cid, {}).get(origin) if stage.startswith("backward.") else None
-        tensor = _tensor(node)
+        tensor = tensor_text(node)
         if gradient is not None:
             return _Item(GRADIENT, *gradient, address=address)
         if node.op == "placeholder" and origin.startswith(TANGENT):
@@ -367,7 +368,7 @@ class _Table:
                 saved = stage.startswith("backward.") and address[2] in self._copied[cid]
                 if own_memory or saved:
                     return _Item(COPY, given.name, tensor, address=address)
-                return _Item(given.kind, given.name, _tensor(self._nodes[one[:2]][one[2]]), address=one)
+                return _Item(given.kind, given.name, tensor_text(self._nodes[one[:2]][one[2]]), address=one)
         frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
         source = self._nodes[viewed[:2]].get(viewed[2], node)
@@ -376,21 +377,11 @@ class _Table:
         first = frames[0] if frames else None
         expression = first.expression if first is not None else ""
         name = f"backward of {expression}" if kind == GRADIENT and expression else expression or fallback
-        if kind == VALUE and frames:
-            tensor = self._returned(viewed) or tensor
+        if kind == VALUE and frames and self._results.is_part(viewed):
+            kind = PART
+        elif kind == VALUE and frames:
+            tensor = self._results.shape(viewed) or tensor
         return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
-
-    def _returned(self, address: Address) -> str:
-        """Return dtype and shape of a value as the program's call returns it: a matrix product takes two dimensions,
-        and a stack is a concatenation, so the memory may be of another shape. ``""`` if no call returns these bytes."""
-        node, sizes = self._nodes[address[:2]][address[2]], self._sizes[address[0]]
-        for cid, stage, name in reversed(self._chain.ancestors(address)):
-            call = self._nodes.get((cid, stage), {}).get(name)
-            if stage != "dynamo" or call is None or len(call.outputs) != 1 or call.dtype != node.dtype:
-                continue
-            if (size := node_bytes(call, sizes)) is not None and size == node_bytes(node, sizes):
-                return _tensor(call)
-        return ""
 
     def _without_views(self, address: Address) -> Address:
         """Return the node that computes the base of a view: a linear layer reshapes its input."""
@@ -440,15 +431,8 @@ def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[st
         if not isinstance(result, Ref) or name is None:
             continue
         while node is not None:
-            yield node.name, (f"gradient with respect to {name.name}", _tensor(nodes[result.name]))
+            yield node.name, (f"gradient with respect to {name.name}", tensor_text(nodes[result.name]))
             node = nodes.get(node.inputs[0]) if node.kind == "view" and node.inputs else None
-
-
-def _tensor(node: Node) -> str:
-    if len(node.outputs) != 1:
-        return ""
-    tensor: Tensor = node.outputs[0]
-    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
 def pattern(path: str) -> str:

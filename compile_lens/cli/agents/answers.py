@@ -11,7 +11,7 @@ from typing import Any
 from ...measures.cost import NO_SUBMODULE, Cost, CostRow
 from ...measures.cost import cost as cost_of
 from ...measures.fusion_answer import IN_FACTS
-from ...measures.memory_use import COPY, GRADIENT, TEMPORARY, UNKNOWN, MemoryRow, memory_use
+from ...measures.memory_use import COPY, GRADIENT, PART, UNKNOWN, MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from ...measures.user_words import MORE
 from ...record import claims
@@ -308,7 +308,7 @@ def _memory_row(row: MemoryRow) -> str:
 
 _KINDS = {
     COPY: "copy of",
-    TEMPORARY: "temporary of the generated code for",
+    PART: "intermediate of",
     UNKNOWN: "buffer of the generated code, for an operation that Inductor did not record:",
 }
 """Words for a ``MemoryRow.kind`` before the name."""

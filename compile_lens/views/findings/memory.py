@@ -9,7 +9,7 @@ from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
 from compile_lens.measures.memory_use import (
     COPY,
-    TEMPORARY,
+    PART,
     UNKNOWN,
     MemoryRow,
     MemoryUse,
@@ -128,7 +128,7 @@ def owner(row: MemoryRow) -> str:
         return quantities.plural(
             row.tensors, "copy of an input or parameter", "copies of inputs or parameters"
         )
-    tensors = {"": "tensor", UNKNOWN: "tensor", TEMPORARY: "temporary buffer"}.get(row.kind, row.kind)
+    tensors = {"": "tensor", UNKNOWN: "tensor", PART: "intermediate value"}.get(row.kind, row.kind)
     return quantities.plural(row.tensors, tensors) + (
         " whose line is not known" if row.kind == UNKNOWN else ""
     )

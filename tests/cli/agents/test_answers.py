@@ -424,8 +424,27 @@ def test_a_buffer_of_part_of_a_call_is_named_by_the_call() -> None:
 
     shown = rows_of(compile_lens.capture(averaged, torch.rand(2048, 3)))
     own = next(text for name, text in shown.items() if name.endswith("mean(0)"))
-    assert own.startswith("temporary of the generated code for ") and "float64[3]" in own
+    assert own.startswith("intermediate of ") and "float64[3]" in own
     assert not any("buf" in name for name in shown)
+
+
+def test_what_a_call_computes_on_its_way_is_not_its_value() -> None:
+    """A product reads a copy of its turned operand, and a dropout its mask; a loop reads the same line's last value."""
+
+    def step(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        z = torch.nn.functional.dropout(x, 0.25) @ y[:, :, ::2].mT
+        for _ in range(2):
+            z = z @ w
+        return z
+
+    given = (torch.rand(*shape, requires_grad=True) for shape in ((3, 4, 6), (3, 5, 12), (5, 5)))
+    rows = compile_lens.capture(step, *given).memory("name").rows
+    kinds = {(row.expression, row.tensor): row.kind for row in rows if row.saved}
+    assert kinds["torch.nn.functional.dropout(x, 0.25)", "bool[3, 4, 6]"] == "intermediate"
+    assert kinds["z @ w", "float32[3, 4, 5]"] == "value"
+    product = next(expression for expression, _ in kinds if expression.endswith(".mT"))
+    assert kinds.pop((product, "float32[3, 4, 5]")) == "value"
+    assert {kind for (expression, _), kind in kinds.items() if expression == product} <= {"intermediate"}
 
 
 def test_what_saves_nothing_without_gradients_is_zero_in_a_difference() -> None:
