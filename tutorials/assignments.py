@@ -121,9 +121,7 @@ def write(folder: Path, language: str = "en") -> list[Path]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument(
-        "folder", type=Path, help="where the course is made; what is there of it is written anew"
-    )
+    parser.add_argument("folder", type=Path, help="where to make the course; its files there are replaced")
     parser.add_argument("--lang", choices=sorted(STUBS), default="en", help="the language of the lessons")
     parser.add_argument("--site", action="store_true", help="also make the site, in FOLDER/site")
     given = parser.parse_args()

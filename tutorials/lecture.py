@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def main() -> int:
     """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where the files are made")
+    parser.add_argument("folder", type=Path, help="where to write the files")
     parser.add_argument("--lang", choices=("en", "zh"), default="en", help="the language of the lessons")
     parser.add_argument(
         "--lessons", default="*", metavar="PATTERN", help="the lessons, such as '01*'; all if not given"

@@ -134,7 +134,7 @@ def _blame() -> dict[str, Run]:
 
 
 def _items() -> dict[str, Run]:
-    """A loop that asks for a number in each turn, or for their sum at its end; with little work, and with more."""
+    """Loops with ``.item()`` in each iteration, or once at the end; with little work, and with more."""
     import torch
     from torch.profiler import record_function
 
