@@ -34,8 +34,8 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
             (``…_rank_2.log``). If no rank is known, they are numbered in this order.
 
     Raises:
-        UsageError: there are fewer than two, one is given twice, two have the same rank, only some have a rank, or a
-            file cannot be read.
+        UsageError: there are fewer than two, one is given twice, two have the same rank, only some have a rank, a
+            rank is not below its world size, or a file cannot be read.
         RecordError: a file is not a program.
     """
     programs, notes = _with_folders(programs)
@@ -61,6 +61,11 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         if record.rank is None:
             raise UsageError(
                 f"{record.name!r} has no rank, and others have one: torch.distributed was not in use"
+            )
+        if record.world and record.rank >= record.world:
+            raise UsageError(
+                f"{record.name!r} is of rank {record.rank} in a world of {record.world}, whose ranks are 0 to "
+                f"{record.world - 1}: it is not from such a run"
             )
         if record.rank in by_rank:
             raise UsageError(f"two programs are of rank {record.rank}: give one of each rank")
@@ -199,6 +204,9 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehea
     lacking = first_names(map(str, islice((rank for rank in range(world) if rank not in ordered), 16)), 16)
     if lacking:
         notes += (f"of {world} ranks, these are missing: {lacking}",)
+    outside = first_names(str(rank) for rank in ordered if world and rank >= world)
+    if outside:
+        notes += (f"these ranks are not of a world of {world}: {outside}",)
     versions: dict[str, list[str]] = {}
     for rank, record in ordered.items():
         versions.setdefault(record.environment.torch or "not known", []).append(str(rank))

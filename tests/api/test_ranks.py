@@ -122,6 +122,18 @@ def test_ranks_of_two_torches_and_of_a_huge_world() -> None:
     assert "of 1000000000000 ranks, these are missing: 1, 2, 4, " in text
 
 
+def test_a_rank_beyond_its_world_is_refused() -> None:
+    base = program()
+
+    def of(rank: int, world: int) -> Program:
+        return Program(lambda: dataclasses.replace(base, rank=rank, world=world, created=f"rank {rank}"))
+
+    with pytest.raises(UsageError, match="is of rank 9 in a world of 2, whose ranks are 0 to 1"):
+        merge(of(0, 2), of(9, 2))
+    assert "of 10 ranks, these are missing: 1, " in " ".join(merge(of(0, 10), of(9, 10)).text("full").split())
+    assert "these ranks are not of a world of 2: 9" in merge(of(0, 2), of(9, 0)).text("full")
+
+
 def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "<script>alert(1)</script>"
     base = program(hostile)
