@@ -304,11 +304,15 @@ def specializing_line(
         if one.source == failed.source and one.line is not None:
             return one.line
     symbols = {d.symbol for d in dynamic if plain_source(d.source) == failed.source}
-    if len(symbols) != 1 or not failed.old.isdigit():
+    try:
+        old = syntax.literal(failed.old)
+    except (ValueError, SyntaxError):
+        return None
+    if len(symbols) != 1 or type(old) not in (int, float):
         return None
     (symbol,) = symbols
     for guard in origins:
-        if guard.line is not None and _holds(guard.text, symbol, int(failed.old)) is False:
+        if guard.line is not None and _holds(guard.text, symbol, old) is False:
             return guard.line
     return None
 
@@ -330,8 +334,8 @@ _PLAIN_SUMS = (
 )
 
 
-def _holds(guard: str, symbol: str, value: int) -> bool | None:
-    """Return whether a guard on sizes holds for a value of a symbol; None if it depends on more than that."""
+def _holds(guard: str, symbol: str, value: float) -> bool | None:
+    """Return whether a guard on numbers holds for a value of a symbol; None if it depends on more than that."""
     tree = parse_expression(guard)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _RELATIONS:
         left, *others = tree.args
@@ -357,7 +361,7 @@ def comparison_holds(tree: ast.expr) -> bool | None:
 class _Substitution(ast.NodeTransformer):
     """Replacement of a symbol by its value in an expression."""
 
-    def __init__(self, symbol: str, value: int) -> None:
+    def __init__(self, symbol: str, value: float) -> None:
         self._symbol, self._value = symbol, value
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

@@ -594,7 +594,7 @@ def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
         ) and "as a tensor" not in found
 
 
-def advice(fn: Any, values: list[Any]) -> str:
+def advice(fn: Any, values: Sequence[Any]) -> str:
     """The text of a watch of calls with these numbers."""
     torch._dynamo.reset()
     with compile_lens.watch() as program:
@@ -605,9 +605,46 @@ def advice(fn: Any, values: list[Any]) -> str:
 
 
 def test_a_number_that_begins_at_one_has_a_variant_of_its_own() -> None:
-    """Torch takes 0 and 1 for constants: from 2 on, one variant serves all."""
+    """A size of 1 broadcasts: from 2 on, one variant serves all."""
     text = advice(lambda x, s: x[:s] + 1, [1, 2, 3, 4, 5])
-    assert "a variant of its own for a number of 0 or 1" in text and "decide it outside" not in text
+    assert "tells 1 from other numbers" in text and "decide it outside" not in text
+
+
+def scaled_unless_zero(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by if by != 0 else x.sin()
+
+
+def scaled_or_flipped(x: torch.Tensor, by: int) -> torch.Tensor:
+    return x.flip(0) if by == -1 else x * by
+
+
+@pytest.mark.parametrize(
+    ("function", "values"), [(scaled_unless_zero, (0.0, 0.25, 8.5)), (scaled_or_flipped, (-1, 6, 9))]
+)
+def test_a_number_that_a_line_compares_needs_variants_with_symbols_too(function: Any, values: Any) -> None:
+    pairs = [(torch.rand(30), value) for value in values]
+    assert graphs(function, pairs, dynamic=True)[-1] == graphs(function, pairs)[-1] == 2
+    text = advice(function, values)
+    line = function.__code__.co_firstlineno + 1
+    assert f"test_watch_advice.py:{line} depends on the value" in text and "makes such a variant" not in text
+
+
+def test_a_number_that_a_line_of_the_library_compares_needs_variants_too() -> None:
+    """SGD adds the decay only if it is not 0."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1), weight_decay=0.0)
+    torch._dynamo.reset()
+    with compile_lens.watch() as program:
+        step = torch.compile(optimizer.step, backend="eager", dynamic=True)
+        for decay in (0.0, 0.5, 0.75):
+            optimizer.param_groups[0]["weight_decay"] = decay
+            weight.grad = torch.ones(3)
+            step()
+    assert program.counts.recompiles == 1
+    remedies = tried(program)
+    assert remedies and all(
+        "sgd.py" in one and one.endswith("each result needs a variant") for one in remedies
+    )
 
 
 def test_a_number_that_became_a_constant_again_is_no_symbol_of_a_variant() -> None:

@@ -109,12 +109,14 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
             "too"
         )
     if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
-        if (line := _own(recompilation.specializing_line)) is not None:
+        if (line := recompilation.specializing_line) is not None:
             if failed.old in ("0", "1"):
-                return "torch has a variant of its own for a number of 0 or 1: the new one takes the others"
-            return (
-                f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
-            )
+                return (
+                    f"{place(line)} tells {failed.old} from other numbers, by a branch or as a size: it has a variant "
+                    "of its own, and the new one takes others"
+                )
+            asks = f"{place(line)} depends on the value, so that each result needs a variant"
+            return asks if is_library(line) else f"{asks}: decide it outside"
         return (
             "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call, "
             "and as a tensor it needs none where only arithmetic uses it"
