@@ -87,8 +87,10 @@ def what_if(
         contents = CaptureContents(base)
         own = {**(options.get("options") or {}), **options}
         for switch in wanted:
-            reason = _given(switch, own) or (
-                switch.idle(contents) if contents.known and switches is None else ""
+            reason = (
+                _given(switch, own)
+                or switch.in_force(contents.settings)
+                or (switch.idle(contents) if contents.known and switches is None else "")
             )
             if reason:
                 left_out.append((switch.name, reason))

@@ -48,6 +48,16 @@ class Switch:
         """Settings of the switch, as ``name=value``."""
         return tuple(f"{name}={value!r}" for name, value in self.values.items())
 
+    def in_force(self, settings: Mapping[str, str]) -> str:
+        """Return why the switch changes nothing where torch's configs have its values; ``""`` if they have not."""
+        values = {
+            **{f"torch._inductor.config.{name}": value for name, value in self.options.items()},
+            **{f"torch._functorch.config.{name}": value for name, value in self.partitioner.items()},
+        }
+        if not values or any(settings.get(name) != repr(value) for name, value in values.items()):
+            return ""
+        return f"it is set already: {', '.join(f'{name} = {value!r}' for name, value in values.items())}"
+
     @property
     def values(self) -> dict[str, Any]:
         """Value of each setting."""
@@ -78,6 +88,7 @@ class CaptureContents:
         }
         self.loops: list[Node] = [n for stage, n in nodes if stage == "loops" and n.op == "loop"]
         self.groups = sum(n.kind != "nop" for stage, n in nodes if stage == "groups" and n.op == "group")
+        self.settings = dict(capture.environment.settings)
         self.known = not any(m.stage.endswith(("loops", "groups")) for m in capture.missing)
         self.calls = {k.name for k in capture.kernels if k.language == "extern"}
         self.reasons = {d.reason for d in capture.decisions if not d.fused}
@@ -127,11 +138,12 @@ def _all_inlined(contents: CaptureContents) -> str:
 
 
 def _few_loops(contents: CaptureContents) -> str:
+    most = contents.settings.get("torch._inductor.config.max_fusion_size", str(MAX_FUSED_LOOPS))
     return (
         ""
-        if len(contents.loops) > MAX_FUSED_LOOPS
+        if not most.isdigit() or len(contents.loops) > int(most)
         else f"there {'is' if len(contents.loops) == 1 else 'are'} {plural(len(contents.loops), 'loop')}, and one "
-        f"kernel may hold {MAX_FUSED_LOOPS}"
+        f"kernel may hold {most}"
     )
 
 

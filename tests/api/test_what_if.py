@@ -337,3 +337,19 @@ def test_what_a_call_leaves_behind_is_no_effect_of_a_switch() -> None:
     twice = Growing()
     twice(x)
     assert capture(twice, x).ledger.total.bytes_after != tried.base.ledger.total.bytes_after
+
+
+def test_a_config_that_the_program_has_set_is_in_force() -> None:
+    """Two reductions of one tensor share a kernel, unless the config keeps loops from fusing."""
+
+    def two(x: torch.Tensor) -> Any:
+        return x.sum(0), x.sin().sum(1)
+
+    x = torch.rand(64, 32)
+    with torch._inductor.config.patch(max_fusion_size=1, pattern_matcher=False):
+        result = what_if(two, x, switches=["max_fusion_size", "pattern_matcher"])
+        every = what_if(two, x, target="h100", pairs=False)
+    reasons = dict(result.not_tried)
+    assert reasons == {"pattern_matcher": "it is set already: torch._inductor.config.pattern_matcher = False"}
+    assert "max_fusion_size" in {trial.name for trial in every.trials}
+    assert dict(every.not_tried)["pattern_matcher"] == reasons["pattern_matcher"]

@@ -89,6 +89,9 @@ def test_one_loop_is_one() -> None:
     for count, said in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
         held.loops = held.loops[:1] * count
         assert fusion.idle(held) == f"{said} one kernel may hold 64"
+        held.settings = {"torch._inductor.config.max_fusion_size": "2"}
+        assert fusion.idle(held) == f"{said} one kernel may hold 2"
+        held.settings = {}
 
 
 def test_a_lambda_goes_by_its_line() -> None:
