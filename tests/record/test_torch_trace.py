@@ -449,3 +449,18 @@ def test_a_log_without_its_beginning_is_not_whole() -> None:
     rest = entry("str", ["/a/other.py", 7]) + compiled("1/0", "g", 9)
     assert "beginning" in read(rest).lacks(claims.GRAPHS)
     assert "at least 1 graph" in text.page(document(read(rest)), 200, False)
+
+
+@pytest.mark.parametrize("cut", ["1/0", "0/1"])
+def test_a_log_without_its_middle_is_not_whole(cut: str) -> None:
+    """Torch numbers frames, and the compiles of each, from 0."""
+
+    def event(id: str) -> str:
+        value = {"name": "dynamo", "ts": 1.0, "ph": "B", "args": {"compile_id": id}, "tid": 0, "pid": 0}
+        return entry("chromium_event", {}, json.dumps(value), id)
+
+    parts = {id: event(id) + compiled(id) for id in ("0/0", "1/0", "0/1", "0/2", "2/0")}
+    assert not read(names() + "".join(parts.values())).lacks(claims.GRAPHS)
+    record = read(names() + "".join(lines for id, lines in parts.items() if id != cut))
+    assert "within the log" in record.lacks(claims.GRAPHS)
+    assert "at least 4 graphs" in text.page(document(record), 200, False)

@@ -62,6 +62,17 @@ class CompileLog:
         self.limit = 0  # torch._dynamo.config.recompile_limit
         self.read = 0
 
+    def has_gaps(self) -> bool:
+        """Return True if a number is missing between those that torch gives in order: to the names of files and, in a
+        log with an event for each compile, to frames and to the compiles of each."""
+        numbers: dict[str, set[int]] = {"file": set(self.files)}
+        for id in (event[4] for event in self.events):
+            frame, _, own = id.partition("/")
+            if frame.isdecimal() and own.isdecimal():
+                numbers.setdefault("frame", set()).add(int(frame))
+                numbers.setdefault(id[: len(frame) + 1], set()).add(int(own))
+        return any(max(each) >= len(each) for each in numbers.values() if each)
+
     def compile(self, id: str) -> LoggedCompile:
         """Return the current compile with this id; create it if there is none."""
         if id not in self._current:

@@ -108,7 +108,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
             *_damaged(damage),
             *([Missing(claims.EVALUATIONS, "the log ends before a compile does")] if lost else ()),
             # Torch numbers the names of files from 0, and writes each where it first needs it.
-            *(_NO_BEGINNING if log.files and 0 not in log.files else ()),
+            *(_NO_BEGINNING if log.files and 0 not in log.files else _INCOMPLETE if log.has_gaps() else ()),
         ),
         notes=_notes(lost, log.other_ranks),
         created=_timestamp(began),
@@ -212,6 +212,10 @@ _PAYLOAD_REQUIRED_KINDS = ("dynamo_cpp_guards_str", "chromium_event")
 _ALL_CLAIMS = tuple(dict.fromkeys(claim for of_kind in _CLAIMS_BY_KIND.values() for claim in of_kind))
 
 _NO_BEGINNING = tuple(Missing(claim, "the beginning of the log is cut off") for claim in _ALL_CLAIMS)
+
+_INCOMPLETE = tuple(
+    Missing(claim, "lines are missing within the log: torch's numbers have gaps") for claim in _ALL_CLAIMS
+)
 
 
 def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
