@@ -6,10 +6,10 @@ Results go to stdout, progress and errors to stderr. With ``--json`` stdout hold
 
 =====  ====================================================================================
 0      it worked
-1      the function raised or the compiler rejected it; what was seen before that is still shown and written
+1      the function raised or the compiler rejected it; everything observed before that is still shown and written
 2      bad usage or input: an unknown option, a name, an expression or a file that cannot be used
 3      something needed is not installed, or ``doctor`` found that the main job cannot run
-4      ``check``: something is not as expected; ``--fail-on``: what it names got worse, or differs
+4      ``check``: an expectation failed; ``--fail-on``: a named figure got worse, or differs
 =====  ====================================================================================
 """
 
