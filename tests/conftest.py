@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import importlib.util
+import logging
 import os
 import pkgutil
 import subprocess
@@ -163,6 +164,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 (w for mark, w in WEIGHTS.items() if item.get_closest_marker(mark)), 1
             )
         items.sort(key=lambda item: -weights[_file(item)])
+
+
+def pytest_collection_finish() -> None:
+    """Let torch not write its trace in each test: pytest adds handlers to every logger that does not propagate, and
+    torch formats all graphs, code and events of a compile if there is one."""
+    logging.getLogger("torch.__trace").propagate = True
 
 
 WEIGHTS = {"slow": 300, "browser": 50, "torch": 20}
