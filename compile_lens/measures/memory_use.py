@@ -335,15 +335,18 @@ class _Table:
             return self._of_origins(
                 compilation.id, stage, buffer.origins or (buffer.name,), buffer.name, own_memory
             )
-        nodes = (one.node for one in compilation.lowered if one.phase == phase and buffer.loop in one.parts)
-        item = self._of_origins(compilation.id, stage, tuple(nodes), buffer.name, own_memory=True)
-        if item.kind not in (VALUE, GRADIENT):
-            return item
+        lowered = [one for one in compilation.lowered if one.phase == phase]
         loop = self._nodes.get((compilation.id, f"{phase}.loops"), {}).get(buffer.loop)
-        tensor = tensor_text(loop) if loop is not None else ""
-        return replace(
-            item, kind=PART, tensor=tensor, address=(compilation.id, f"{phase}.loops", buffer.loop)
-        )
+        if loop is None:
+            return _Item(UNKNOWN, buffer.name)
+        whole = [one.node for one in lowered if one.buffer == loop.name]
+        parts = [one.node for one in lowered if loop.name in one.parts] or [*reversed(loop.origins)]
+        item = self._of_origins(compilation.id, stage, tuple(whole or parts), buffer.name, own_memory=True)
+        if whole or item.kind not in (VALUE, GRADIENT):
+            return item
+        address = (compilation.id, f"{phase}.loops", loop.name)
+        kind = GRADIENT if item.kind == GRADIENT and item.frames else PART
+        return replace(item, kind=kind, tensor=tensor_text(loop), address=address)
 
     def _of_origins(
         self, cid: str, stage: str, origins: tuple[str, ...], fallback: str, own_memory: bool = False
@@ -381,7 +384,7 @@ class _Table:
             kind = PART
         elif kind == VALUE and frames:
             tensor = self._results.shape(viewed) or tensor
-        return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
+        return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, viewed)
 
     def _without_views(self, address: Address) -> Address:
         """Return the node that computes the base of a view: a linear layer reshapes its input."""
@@ -433,6 +436,7 @@ def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[st
         while node is not None:
             yield node.name, (f"gradient with respect to {name.name}", tensor_text(nodes[result.name]))
             node = nodes.get(node.inputs[0]) if node.kind == "view" and node.inputs else None
+            node = node if node is not None and len(node.outputs) == 1 else None
 
 
 def pattern(path: str) -> str:

@@ -106,7 +106,7 @@ def _total(use: MemoryUse) -> str:
 
 def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
     saved = _bytes(row.saved) if row.saved_tensors else ""
-    share = "" if not row.share else f"{100 * row.share:.0f} %" if row.share >= 0.005 else "<1 %"
+    share = _percent(row.share) if row.share else ""
     peak = _bytes(row.peak)
     if use.by == "line":
         name = owner(row)
@@ -137,7 +137,11 @@ def owner(row: MemoryRow) -> str:
 def _in_line(row: MemoryRow) -> str:
     saved = f", {in_memory(row.saved)} saved" if row.saved else ""
     name = f"{owner(replace(row, tensors=row.live_tensors))}  {row.expression}".rstrip()
-    return f"{100 * (row.share or 0):.0f} % of the peak, {in_memory(row.peak)}{saved}: {name}"
+    return f"{_percent(row.share or 0)} of the peak, {in_memory(row.peak)}{saved}: {name}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
 
 
 def _bytes(nbytes: int | None) -> Cell:

@@ -481,3 +481,20 @@ def test_the_command_after_a_failed_job_makes_the_same_call(
     python, option, code = shlex.split(command)
     exec(code, {})
     assert (python, option) == ("python", "-c") and capsys.readouterr().out == 'a b 12 "\n'
+
+
+def test_each_buffer_of_a_backward_is_of_the_call_whose_derivative_it_serves() -> None:
+    """A transposed convolution has three gradients, of which one has several origins; a copy of another type is one
+    tensor, at the peak and saved."""
+    conv = torch.nn.ConvTranspose2d(3, 2, 3)
+    names = rows_of(compile_lens.capture(lambda x: conv(x).tanh().sum(), torch.rand(1, 3, 4, 4)))
+    assert not any("buf" in name for name in names)
+    assert not any(one.startswith('intermediate of "gradient') for one in names.values())
+
+    def mixed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu"):
+            return (x @ w).sum()
+
+    given = (torch.rand(size, 6, requires_grad=True) for size in (4, 6))
+    rows = compile_lens.capture(mixed, *given).memory("name").rows
+    assert [row.tensors for row in rows if row.kind == "intermediate" and row.expression == "x @ w"] == [2]
