@@ -21,8 +21,8 @@ class CallResults:
         self._sizes = {c.id: observed_sizes(c) for c in capture.compilations}
 
     def is_part(self, address: Address) -> bool:
-        """Return True if another operation of the same call reads the value, so that it is not the call's result. Loops
-        run a line several times, by several calls in Dynamo's graph."""
+        """Return True if another operation of the same call reads the value, so that it is not the call's result, or if
+        the operator returns more than the call. Loops run a line several times, by several calls in Dynamo's graph."""
         at, own = address[:2], self._nodes[address[:2]][address[2]]
         calls = self._calls(address)
         names = [own.name]
@@ -33,7 +33,12 @@ class CallResults:
                 elif node.innermost == own.innermost and not node.derivative:
                     if calls.keys() & self._calls((*at, node.name)).keys():
                         return True
-        return False
+        single = all(len(self._nodes[one[:2]][one[2]].outputs) == 1 for one in calls)
+        return own.target == "operator.getitem" and bool(calls) and single and not self.shape(address)
+
+    def is_assigned(self, address: Address) -> bool:
+        """Return True for the value of a whole tensor after an assignment to a part of it."""
+        return any(self._nodes[one[:2]][one[2]].target == "operator.setitem" for one in self._calls(address))
 
     def _calls(self, address: Address) -> dict[Address, None]:
         return dict.fromkeys(one for one in self._chain.ancestors(address) if one[1] == "dynamo")

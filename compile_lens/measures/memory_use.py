@@ -377,6 +377,8 @@ class _Table:
         source = self._nodes[viewed[:2]].get(viewed[2], node)
         kind = GRADIENT if source is not None and source.derivative else VALUE
         module = source.module if source is not None else ""
+        if self._results.is_assigned(viewed):  # the columns are those of the target, `y[0]`
+            frames = tuple(dict.fromkeys(frame.whole_line for frame in frames))
         first = frames[0] if frames else None
         expression = first.expression if first is not None else ""
         name = f"backward of {expression}" if kind == GRADIENT and expression else expression or fallback
@@ -391,6 +393,8 @@ class _Table:
         cid, stage, name = address
         nodes = self._nodes.get((cid, stage), {})
         while (node := nodes.get(name)) is not None and node.kind == "view" and node.inputs[:1]:
+            if node.target == "operator.getitem":  # one of several results is no view of them
+                break
             name = node.inputs[0]
         return (cid, stage, name) if name in nodes else address
 

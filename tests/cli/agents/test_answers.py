@@ -498,3 +498,22 @@ def test_each_buffer_of_a_backward_is_of_the_call_whose_derivative_it_serves() -
     given = (torch.rand(size, 6, requires_grad=True) for size in (4, 6))
     rows = compile_lens.capture(mixed, *given).memory("name").rows
     assert [row.tensors for row in rows if row.kind == "intermediate" and row.expression == "x @ w"] == [2]
+
+
+def test_an_assignment_to_a_part_is_no_value_of_the_part() -> None:
+    def filled(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[1] = x[0].exp()
+        return y.cumsum(0)
+
+    shown = rows_of(compile_lens.capture(filled, torch.rand(5, 3)))
+    assert "y[1]" not in shown and "float32[5, 3]" in shown["y[1] = x[0].exp()"]
+
+
+def test_what_an_operator_returns_beside_the_result_is_an_intermediate() -> None:
+    x, i = torch.rand(9, 5, requires_grad=True), torch.tensor([[1, 2], [3, 4], [5, 6]])
+    rows = (
+        compile_lens.capture(lambda i, x: torch.nn.functional.embedding_bag(i, x), i, x).memory("name").rows
+    )
+    values = {(row.kind, row.tensor, row.peak) for row in rows if row.kind == "value"}
+    assert values == {("value", "float32[3, 5]", 3 * 5 * 4)}
