@@ -307,6 +307,8 @@ class _Table:
     def _shared(self, item: _Item) -> Iterator[tuple[_Sum, float]]:
         """Yield the rows that share a tensor, and the share of each."""
         frames: tuple[Frame | None, ...] = item.frames or (None,)
+        if self._by == "name":  # after its first expression
+            frames = frames[:1]
         for frame in frames:
             line = None
             if self._by == "name":

@@ -517,3 +517,11 @@ def test_what_an_operator_returns_beside_the_result_is_an_intermediate() -> None
     )
     values = {(row.kind, row.tensor, row.peak) for row in rows if row.kind == "value"}
     assert values == {("value", "float32[3, 5]", 3 * 5 * 4)}
+
+
+def test_a_tensor_of_two_expressions_is_one_row_with_all_its_bytes() -> None:
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        return torch.func.grad(lambda t: t.cosh().sum())(x)
+
+    rows = compile_lens.capture(slope, torch.rand(11)).memory("name").rows
+    assert sorted(row.peak for row in rows) == [11 * 4, 11 * 4]
