@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph, Node, Tensor
 
-from .address import Address
+from .address import Address, walk
 from .arithmetic import node_bytes, observed_sizes
 from .chain import Chain
 
@@ -16,7 +16,9 @@ class CallResults:
     def __init__(self, capture: Record, chain: Chain) -> None:
         self._chain = chain
         graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}
-        self._nodes = {key: {node.name: node for node in graph.nodes} for key, graph in graphs.items()}
+        self._nodes = {
+            key: {path + node.name: node for path, node in walk(graph)} for key, graph in graphs.items()
+        }
         self._readers = {key: _readers(graph) for key, graph in graphs.items()}
         self._sizes = {c.id: observed_sizes(c) for c in capture.compilations}
 

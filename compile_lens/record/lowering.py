@@ -20,7 +20,9 @@ REALIZED: dict[str, Reason] = {
         "for every reader would cost too much.",
         "",
     ),
-    "extern": Reason("A library call, or a template, reads or writes it, and that needs it in memory.", ""),
+    "extern": Reason(
+        "A library call, a template or a Triton kernel of the program reads or writes it in memory.", ""
+    ),
     "many readers": Reason(
         "It is read more than once, and its expression is too large to be computed again for each reader: it "
         "reads too many buffers, or has too many operations.",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from compile_lens import capture, show
 from compile_lens.errors import UsageError
@@ -416,3 +417,29 @@ def test_what_a_break_hands_over_has_no_name_of_torchs() -> None:
 
     rows = capture(handed_over, [torch.ones(3), torch.ones(5)]).memory("name").rows
     assert rows and not any("stack" in row.name for row in rows)
+
+
+def _assigned(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[0] = 2.0
+    return (y @ w).sin()
+
+
+@torch.compiler.nested_compile_region
+def _stacked(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x @ w, x @ w * 2]).relu()
+
+
+@pytest.mark.parametrize(
+    ("call", "expression", "saved"),
+    [
+        (lambda x, w: checkpoint(_assigned, x, w, use_reentrant=False).exp(), "y[0] = 2.0", 0),
+        (lambda x, w: _stacked(x, w).exp().sum(0), "torch.stack([x @ w, x @ w * 2])", 2 * 8 * 16 * 4),
+    ],
+    ids=["checkpoint", "region"],
+)
+def test_values_of_a_body_are_named_by_its_lines(call: Any, expression: str, saved: int) -> None:
+    """By hand: a checkpoint saves nothing of its body, and a region saves the result that its ``relu`` needs."""
+    x, w = torch.rand(8, 16, requires_grad=True), torch.rand(16, 16, requires_grad=True)
+    (row,) = (row for row in capture(call, x, w).memory("name").rows if row.name == expression)
+    assert (row.kind, row.saved) == ("value", saved)

@@ -173,7 +173,7 @@ WORDS = {
     "metal": "Metal",
     "realised.output": "图的结果必须写入内存",
     "realised.reduction": "归约、扫描和排序的结果不会为每个读取者重算一遍",
-    "realised.extern": "有库调用或模板在内存中读写它",
+    "realised.extern": "有库调用、模板或程序自己的 Triton kernel 在内存中读写它",
     "realised.many readers": "它被多次读取，而且太大，不值得为每个读取者重算一遍",
     "realised.heavy": "它被多次读取，而且含有 Inductor 不会重算的运算",
     "realised.many operations": "表达式的运算太多，不能继续内联",

@@ -204,7 +204,7 @@ WORDS = {
     "metal": "Metal",
     "realised.output": "results of the graph have to be in memory",
     "realised.reduction": "what reduces, scans or sorts is not computed again for each reader",
-    "realised.extern": "a library call or a template reads or writes it in memory",
+    "realised.extern": "a library call, a template or a Triton kernel of the program reads or writes it in memory",
     "realised.many readers": "read more than once, and too large to be computed again for each reader",
     "realised.heavy": "read more than once, with an operation that Inductor does not compute again",
     "realised.many operations": "the expression has too many operations to be inlined any further",

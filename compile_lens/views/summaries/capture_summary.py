@@ -139,9 +139,9 @@ def _kernels(row: CostRow) -> str:
 
 
 def chosen(row: CostRow) -> str:
-    """Return that a branch chooses among the kernels of a row, where a call launches fewer than there are."""
+    """Return that a branch chooses the kernels of a row, if a call launches fewer than it has."""
     fewer = isinstance(row.launches, Figure) and row.launches < len(row.kernels)
-    return ", and a branch decides of which" if fewer else ""
+    return ", chosen by a branch" if fewer else ""
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
