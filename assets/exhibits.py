@@ -1,9 +1,9 @@
-"""The gallery: what became of nine programs, as pages of Markdown with drawings, by ``python assets/make.py``.
+"""The gallery: the results of nine programs, as Markdown pages with drawings, by ``python assets/make.py``.
 
-Each program of ``gallery/programs`` says in ``CASES`` what is captured (a function, inputs, a target: ``""`` for the
-machine), and in ``DRAWN`` which stages of it are drawn. One that has something to set up first has a ``setup``, a
-``teardown``, and in place of ``CASES`` a function ``cases``. The figures on a page are those of the capture. Where the
-machine is the target, a page has no code: that depends on the machine.
+Each program of ``gallery/programs`` defines its captures in ``CASES`` (a function, inputs, a target: ``""`` for the
+machine), and in ``DRAWN`` the drawn stages. One that needs setting up has a ``setup``, a
+``teardown``, and instead of ``CASES`` a function ``cases``. The figures on a page are those of the capture. If the
+target is the machine, a page has no code: that depends on the machine.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ COLUMNS = {
 }  # fmt: skip
 LANGUAGES = {"cpp": "cpp", "triton": "python", "metal": "metal"}
 LONG = 40
-"""Lines of a kernel that are shown without a click."""
+"""Lines of a kernel that are visible without a click."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
     """One program: its captures by case, which stages of which case are drawn, and whether the first kernels of its
-    cases stand side by side."""
+    cases are shown side by side."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Exhibit:
     beside: bool
 
     def files(self) -> dict[str, str]:
-        """The page and its drawings, by their names in the gallery."""
+        """Return the page and its drawings, by their names in the gallery."""
         drawings = {file: graph.to_svg() for file, _, graph in self._drawings()}
         return {f"{self.name}.md": self._page(), **drawings}
 
@@ -92,7 +92,7 @@ class Exhibit:
 
 
 def exhibit(name: str) -> Exhibit:
-    """A program, captured: every case of it."""
+    """Capture every case of a program."""
     path = PROGRAMS / f"{name}.py"
     found = runpy.run_path(str(path))
     title, _, text = str(found["__doc__"]).partition("\n")
@@ -108,7 +108,7 @@ def exhibit(name: str) -> Exhibit:
 
 
 def index(shown: list[Exhibit]) -> str:
-    """The page that leads to the others."""
+    """Return the page that links to the others."""
     rows = [f"- **[{e.title}]({e.name}.md)** {' '.join(e.text.split())}" for e in shown]
     intro = (
         "What `torch.compile` made of nine programs: counts, graphs, and the code it wrote, for a CPU with AVX2, an\n"
@@ -129,7 +129,7 @@ def _nothing() -> None:
 
 
 def _graphs(capture: Capture) -> int:
-    """Graphs with work: those that a compiler of graphs was given."""
+    """Return graphs with work: those that a graph compiler received."""
     return sum(bool(c.code) for c in capture.compilations)
 
 
@@ -138,7 +138,7 @@ def _words(case: str) -> list[str]:
 
 
 def _code(path: Path) -> str:
-    """The functions of a program, without what says how it is shown."""
+    """Return the functions of a program, without the settings of its display."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     told = {"setup", "teardown", "cases"}
@@ -176,12 +176,12 @@ def _kernels(case: str, capture: Capture) -> Iterator[str]:
 
 
 def _block(kernel: Kernel) -> str:
-    """A kernel's code, fenced."""
+    """Return a kernel's code, fenced."""
     return f"```{LANGUAGES[kernel.language]}\n{_body(kernel.source, kernel.language)}\n```"
 
 
 def _body(source: str, language: str) -> str:
-    """A kernel without what is written for its launcher, which names the machine that wrote it."""
+    """Return a kernel without its launcher metadata, which names the machine that generated it."""
     lines = source.strip("\n").splitlines()
     first = 0
     if language == "triton":

@@ -1,4 +1,4 @@
-"""The picture of ``ARCHITECTURE.md``: which way a call and what it saw go through the rooms of the package."""
+"""The picture of ``ARCHITECTURE.md``: the path of a call and of its observations through the package's rooms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.views.drawing import svg
 
 YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
-"""What is outside of the package."""
+"""Items outside of the package."""
 
 ROOMS = {
     "cli": "the same calls, typed in a terminal",
@@ -24,7 +24,7 @@ ROOMS = {
     "views": "text, HTML, SVG, the live page",
     "results": "what users hold: data with methods",
 }
-"""Each room with what is in it; files that every room may use (errors, versions) are no rooms."""
+"""Each room with its contents; files that every room may use (errors, versions) are not rooms."""
 
 CALLS = (
     *(
@@ -37,18 +37,18 @@ CALLS = (
     ),
     *(("engine", "child"), ("engine", "_torch"), ("engine", "_triton")),
 )
-"""Who calls whom."""
+"""Calls between rooms."""
 
 BRINGS = (
     *(("_torch", "record"), ("_triton", "record"), ("record", "measures")),
     *(("devices", "measures"), ("record", "layout"), ("measures", "views"), ("layout", "views")),
     *(("views", "results"), ("results", "your cell")),
 )
-"""Whose data become whose."""
+"""Data flow between rooms."""
 
 
 def graph() -> Graph:
-    """The rooms as a graph: a node for each, an argument for each arrow that leads to it."""
+    """Return the rooms as a graph: a node for each, an argument for each arrow that leads to it."""
     arrows = CALLS + BRINGS
     said = {**YOURS, **ROOMS}
     calls = {room for arrow in CALLS for room in arrow}
@@ -73,5 +73,5 @@ def graph() -> Graph:
 
 
 def drawing() -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     return svg.to_svgs([graph()], titles=["A call goes down, what it saw comes up"], plain=True)[0]

@@ -1,9 +1,9 @@
-"""Makes everything here: ``python assets/make.py``.
+"""Generates everything here: ``python assets/make.py``.
 
-``gallery/`` has a page for each of its programs (``exhibits.py``). Two SVGs are what ``compile-lens demo`` draws, byte
-for byte; ``rooms.svg`` is the picture of ``ARCHITECTURE.md``. The pictures of the viewer need a Chromium: where there
-is none, they stay as they are, and that is said. ``--check`` writes nothing and exits with 1 if a drawing or a page
-differs from the one in this folder, or if a picture is no PNG of the promised size.
+``gallery/`` has a page for each of its programs (``exhibits.py``). ``compile-lens demo`` draws two SVGs, byte for
+byte; ``rooms.svg`` is the picture of ``ARCHITECTURE.md``. The pictures of the viewer need a Chromium: without
+one, they stay as they are, and a message says so. ``--check`` writes nothing and exits with 1 if a drawing or a page
+differs from the one in this folder, or if a picture is not a PNG of the promised size.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def drawings(folder: Path) -> dict[str, str]:
-    """The drawings by the names they have here; ``folder`` gets what the demo writes."""
+    """Return the drawings by the names they have here; ``folder`` gets the demo's output."""
     return {**demo(folder), "rooms.svg": rooms()}
 
 
@@ -100,7 +100,7 @@ def _check(made: dict[str, str], pictures: bool) -> int:
 
 
 def demo(folder: Path) -> dict[str, str]:
-    """Run ``compile-lens demo`` into ``folder``; the drawings by the names they have here."""
+    """Run ``compile-lens demo`` into ``folder``; return the drawings by the names they have here."""
     said = io.StringIO()
     with _embedded_graphviz(), contextlib.redirect_stdout(said):
         code = cli.main(["demo", "--quiet", "--out", str(folder)])
@@ -110,7 +110,7 @@ def demo(folder: Path) -> dict[str, str]:
 
 
 def gallery() -> dict[str, str]:
-    """Every page of the gallery and its drawings, by their names here."""
+    """Return every page of the gallery and its drawings, by their names here."""
     shown = [exhibits.exhibit(name) for name in exhibits.NAMES]
     with _embedded_graphviz():
         files = {file: text for each in shown for file, text in each.files().items()}
@@ -118,19 +118,19 @@ def gallery() -> dict[str, str]:
 
 
 def gallery_here() -> list[str]:
-    """What of the gallery is here, by its names in this folder."""
+    """Return the existing gallery files, by their names in this folder."""
     return [f"gallery/{path.name}" for path in exhibits.GALLERY.glob("*.*")]
 
 
 def rooms() -> str:
-    """The rooms of the package, drawn by its own view."""
+    """Return the rooms of the package, drawn by its own view."""
     with _embedded_graphviz():
         return flow.drawing()
 
 
 @contextlib.contextmanager
 def _embedded_graphviz() -> Iterator[None]:
-    """Leave ``dot`` out of PATH: another Graphviz than the embedded one may place the boxes elsewhere."""
+    """Remove ``dot`` from PATH: a Graphviz other than the embedded one may place the boxes differently."""
     before = os.environ["PATH"]
     folders = before.split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(f for f in folders if not shutil.which("dot", path=f))
@@ -141,23 +141,23 @@ def _embedded_graphviz() -> Iterator[None]:
 
 
 def pictured(folder: Path) -> Capture:
-    """The demo's capture as the pictures show it."""
+    """Return the demo's capture as the pictures show it."""
     return screens.independent((folder / "record.json").read_text(encoding="utf-8"), folder)
 
 
 def flaw(screen: screens.Screen, picture: bytes) -> str:
-    """What is wrong with a picture, ``""`` if nothing is."""
+    """Return the flaw of a picture, ``""`` if it has none."""
     return png.flaw(picture, screen.size, screens.LARGEST)
 
 
 def kept_bytes(file: str) -> bytes:
-    """A file of this folder; empty if it is not there."""
+    """Return a file of this folder; empty if it does not exist."""
     path = HERE / file
     return path.read_bytes() if path.is_file() else b""
 
 
 def kept(file: str) -> str:
-    """A drawing of this folder; empty if it is not there."""
+    """Return a drawing of this folder; empty if it does not exist."""
     return kept_bytes(file).decode("utf-8")
 
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MOST_COLOURS = 256
 EXACT = 160
-"""Colours of a reduced picture that are kept as they are: grounds, lines and inks. The rest blends letters."""
+"""Colours of a reduced picture that are preserved exactly: backgrounds, lines and inks. The rest blends letters."""
 
 Pixels = npt.NDArray[np.uint8]
 
 
 def reduced(png: bytes) -> bytes:
-    """The same picture in 256 colours, packed. Takes what a browser writes: 8 bits, RGB or RGBA."""
+    """Return the same picture in 256 colours, packed. Takes a browser's output: 8 bits, RGB or RGBA."""
     pixels = decoded(png)
     height, width, _ = pixels.shape
     flat = pixels.reshape(-1, 3).astype(np.uint32)
@@ -36,7 +36,7 @@ def reduced(png: bytes) -> bytes:
 
 
 def _palette(colours: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """The most frequent colours, and the means of boxes that hold the others: median cut (Heckbert 1982)."""
+    """Return the most frequent colours, and the means of boxes of the others: median cut (Heckbert 1982)."""
     order = np.argsort(-counts, kind="stable")
     if len(order) <= MOST_COLOURS:
         return colours
@@ -53,7 +53,7 @@ def _palette(colours: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> n
 
 
 def decoded(png: bytes) -> Pixels:
-    """Its pixels, without their opacity: height × width × 3."""
+    """Return its pixels, without their opacity: height × width × 3."""
     found = list(chunks(png))
     width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", dict(found)[b"IHDR"])
     if depth != 8 or kind not in (2, 6) or interlaced:
@@ -71,7 +71,7 @@ def decoded(png: bytes) -> Pixels:
 
 
 def _unfiltered(filter_: int, row: bytearray, above: bytearray, wide: int) -> bytearray:
-    """A row of bytes as it was before its filter (PNG specification, section 9)."""
+    """Return a row of bytes as it was before its filter (PNG specification, section 9)."""
     if filter_ == 1:
         for i in range(wide, len(row)):
             row[i] = (row[i] + row[i - wide]) & 255
@@ -91,7 +91,7 @@ def _unfiltered(filter_: int, row: bytearray, above: bytearray, wide: int) -> by
 
 
 def joined(parts: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A PNG of these chunks, and its end."""
+    """Return a PNG of these chunks, and its end."""
     return SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in (*parts, (b"IEND", b""))
@@ -99,7 +99,7 @@ def joined(parts: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and content of every chunk of a PNG. Raises ``ValueError`` where it is cut short or damaged."""
+    """Yield kind and content of every chunk of a PNG. Raises ``ValueError`` if it is truncated or damaged."""
     at = len(SIGNATURE)
     while at < len(png):
         try:
@@ -115,7 +115,7 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def flaw(png: bytes, size: tuple[int, int], largest: int) -> str:
-    """What is wrong with a picture of this width and height in at most ``largest`` bytes, ``""`` if nothing is."""
+    """Return the flaw of a picture of this width and height in at most ``largest`` bytes, ``""`` if it has none."""
     if not png.startswith(SIGNATURE):
         return "is not a PNG"
     try:

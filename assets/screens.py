@@ -1,7 +1,7 @@
-"""Takes the pictures of the viewer in a Chromium: ``python assets/make.py`` does it with everything else.
+"""Takes screenshots of the viewer in a Chromium, as part of ``python assets/make.py``.
 
-Needs Playwright, a Chromium (as the tests in ``tests/browser`` find one) and, for the notebook, JupyterLab.
-What is pictured is captured anew, then made independent of the machine: no folder, no time and no date.
+Needs Playwright, a Chromium (located as in ``tests/browser``) and, for the notebook, JupyterLab.
+Each subject is captured again, then made independent of the machine: no folder, no time and no date.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from compile_lens import Capture
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "pictured"
-"""What is captured for some of the pictures; others show the demo."""
+"""Subjects of some of the pictures; others show the demo."""
 
 # The browser and the notebook server of the tests.
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "helpers")]
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 LARGEST = 150_000
-"""Bytes that a picture may take: it is downloaded by everyone who reads the README."""
+"""Maximum bytes of a picture: everyone who reads the README downloads it."""
 
 CELL = """\
 import torch
@@ -51,10 +51,10 @@ compile_lens.show(f, torch.rand(1000, requires_grad=True))"""
 
 @dataclass(frozen=True)
 class Screen:
-    """A picture: what it shows and its size.
+    """A picture: its subject and its size.
 
-    ``height`` is that of the picture, ``window`` that of the browser's window: the panes take what the window
-    leaves them, and the picture goes on below. ``state`` is what stands behind ``#`` in the address, and
+    ``height`` is that of the picture, ``window`` that of the browser's window, from which the panes take their size;
+    the picture continues below it. ``state`` is the part of the address after ``#``, and
     ``act`` what is done on the page after that. ``needs`` is a package without which it cannot be taken.
     """
 
@@ -87,7 +87,7 @@ def _one_group(page: Page) -> None:
 
 
 def _modules(page: Page) -> None:
-    """Layers that are alike, the first of them open, and what a search finds in it and elsewhere."""
+    """Show equal layers, the first of them open, and the matches of a search in it and elsewhere."""
     _move(page, "border of Python source and forward", -200)
     _move(page, "height of the panes", 130)
     for _ in range(3):
@@ -96,13 +96,13 @@ def _modules(page: Page) -> None:
 
 
 def _near_miss(page: Page) -> None:
-    """The pattern that all but matched."""
+    """Show the pattern that nearly matched."""
     _move(page, "height of the panes", 40)
     page.get_by_text("patterns that came close").evaluate("title => title.scrollIntoView()")
 
 
 def _instructions(page: Page) -> None:
-    """The kernel beside its instructions."""
+    """Show the kernel beside its instructions."""
     _move(page, "border of Python source and forward code", -330)
     _move(page, "height of the panes", 180)
     page.locator(":is(.code-kernels, .code-tab)[data-item]").first.click()
@@ -116,7 +116,7 @@ def _instructions(page: Page) -> None:
 
 
 def _in_a_cell(page: Page) -> None:
-    page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks whether it may fetch news
+    page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks for permission to fetch news
     page.keyboard.press("Control+b")  # the list of files
     page.wait_for_timeout(500)
     page.get_by_role("button", name="call cos:").click()
@@ -124,7 +124,7 @@ def _in_a_cell(page: Page) -> None:
 
 
 def _move(page: Page, border: str, by: int) -> None:
-    """Drags a border by pixels: to the right, or down."""
+    """Drag a border by pixels: to the right, or down."""
     separator = page.get_by_role("separator", name=border, exact=True)
     box = separator.bounding_box()
     assert box is not None
@@ -144,7 +144,7 @@ def _fit(page: Page) -> None:
 
 
 def _kernel(page: Page, down: int) -> None:
-    """The first kernel of the code, scrolled down by pixels."""
+    """Show the first kernel of the code, scrolled down by pixels."""
     page.locator(":is(.code-kernels, .code-tab)[data-item]").first.click()
     page.locator(".code-pane .listing-body").first.hover()
     page.mouse.wheel(0, down)
@@ -206,7 +206,7 @@ SCREENS = (
 
 
 def missing() -> str:
-    """Why no picture can be taken here, ``""`` if they can."""
+    """Return why no picture can be taken here, ``""`` if they can."""
     for module in ("playwright", "jupyterlab", "ipykernel", "nbclient", "nbformat", "pytest"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed: pip install '.[dev]'"
@@ -214,21 +214,21 @@ def missing() -> str:
 
 
 def chromium() -> str:
-    """The Chromium that the tests would take; ``""`` where there is none."""
+    """Return the Chromium that the tests would use; ``""`` if there is none."""
     from browser.conftest import NAMES
 
     return os.environ.get("COMPILE_LENS_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), "")
 
 
 def independent(text: str, folder: Path) -> Capture:
-    """The capture of a record without what is of the machine: folder of the program, times, date."""
+    """Return the capture of a record without machine-specific data: folder of the program, times, date."""
     for place in {str(folder), str(folder.resolve())}:
         text = text.replace(json.dumps(f"{place}{os.sep}")[1:-1], "")
     return dataclasses.replace(Capture.from_json(text), timings=(), created="")
 
 
 def captured(program: str) -> Capture:
-    """The capture of a program of ``pictured/``."""
+    """Return the capture of a program of ``pictured/``."""
     names = runpy.run_path(str(PROGRAMS / f"{program}.py"))
     capture = compile_lens.capture(names["f"], *names["INPUTS"], **names.get("OPTIONS", {}))
     return independent(capture.to_json(), PROGRAMS)
@@ -237,7 +237,7 @@ def captured(program: str) -> Capture:
 def taken(
     demo: Capture, folder: Path, wanted: tuple[Screen, ...] = SCREENS
 ) -> Iterator[tuple[Screen, bytes]]:
-    """Each picture, reduced. ``demo`` is the capture of the demo; ``folder`` may be filled."""
+    """Yield each picture, reduced. ``demo`` is the capture of the demo; ``folder`` may be filled."""
     from browser.conftest import FLAGS
     from playwright.sync_api import sync_playwright
 
@@ -293,14 +293,14 @@ def _picture(browser: Browser, screen: Screen, opened: Callable[[Page], Any]) ->
 
 
 def _rest(page: Page) -> None:
-    """Waits until no pane is loading and what follows a change has happened."""
+    """Wait until no pane is loading and the updates after a change are done."""
     page.wait_for_function("() => !document.querySelector('.cl-app').shadowRoot.querySelector('.frame-wait')")
     page.wait_for_timeout(700)
 
 
 @contextlib.contextmanager
 def _notebook(top: Path) -> Iterator[Callable[[Page], Any]]:
-    """A way to open, in a JupyterLab of its own, a notebook whose one cell was run."""
+    """Return a function that opens, in its own JupyterLab, a notebook whose only cell was run."""
     import nbformat
     from browser.notebooks import Lab, executed, placed
     from browser.servers import homes, started
@@ -308,7 +308,7 @@ def _notebook(top: Path) -> Iterator[Callable[[Page], Any]]:
 
     place = homes(top)
     record = place.top / "record.json"
-    # A second cell saves what the first one showed, so that its output can be drawn without the kernel's folder.
+    # A second cell saves the first one's output, so that it can be drawn without the kernel's folder.
     book = executed([CELL, f"_.save({str(record)!r})"], place)
     text = record.read_text(encoding="utf-8")
     (file,) = {source["file"] for source in json.loads(text)["sources"]}

@@ -1,9 +1,9 @@
-"""What a capture costs: ratios against built code, plain ``torch.compile`` and torch's own lowering.
+"""Cost of a capture: ratios against built code, plain ``torch.compile`` and torch's own lowering.
 
     python benchmarks/capture.py [--quick] [--only NAME ...] [--rounds N] [--json]
 
-Every figure is a ratio of two times taken in one process, in turns, so that a slow or busy machine moves
-both; nothing here fails on a figure. ``--quick`` uses a model of 2 layers and fewer rounds. Times are wall
+Every figure is a ratio of two alternating times in one process, so that a slow or busy machine affects
+both; no figure causes a failure. ``--quick`` uses a model of 2 layers and fewer rounds. Times are wall
 seconds, sizes bytes, peak memory is that of a child process that does only the one thing.
 """
 
@@ -43,7 +43,7 @@ from compile_lens._torch.ground.python_runtime import with_stack_room  # noqa: E
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the output. ``target`` is what the project aims at, ``""`` where it aims at nothing."""
+    """One line of the output. ``target`` is the project's goal, ``""`` if it has none."""
 
     benchmark: str
     name: str
@@ -57,17 +57,17 @@ class Figure:
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
-    """sin² + cos²."""
+    """Return sin² + cos²."""
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
 
 def leaf() -> torch.Tensor:
-    """The input of ``wave``."""
+    """Return the input of ``wave``."""
     return torch.linspace(-3, 3, 1000, requires_grad=True)
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Wall time of one call. What the call before it left to collect is not charged to it."""
+    """Return the wall time of one call, without garbage collection of earlier calls."""
     gc.collect()
     start = time.perf_counter()
     work()
@@ -75,7 +75,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def ratios(a: Callable[[], Any], b: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
-    """Median of a/b over rounds in turns (each starts every other round), and the median time of each."""
+    """Return the median of a/b over alternating rounds (each starts every other round), and the median time of each."""
     times: list[tuple[float, float]] = []
     for i in range(rounds):
         if i % 2 == 0:
@@ -93,7 +93,7 @@ def ratios(a: Callable[[], Any], b: Callable[[], Any], rounds: int) -> tuple[flo
 
 @contextlib.contextmanager
 def not_built() -> Iterator[None]:
-    """Torch as it is, except that generated code is written and then not built. Nothing is recorded."""
+    """Make torch generate code without building it. Nothing is recorded."""
     real = GraphLowering._compile_to_module_lines
 
     def written(self: GraphLowering, wrapper_code: Any) -> Any:
@@ -108,9 +108,9 @@ def not_built() -> Iterator[None]:
 
 
 def fresh(fn: Any) -> Any:
-    """The same callable on a code object of its own, so that Dynamo has not seen it.
+    """Return the same callable on a new code object, which Dynamo has not seen.
 
-    Not ``torch._dynamo.reset()``: that empties caches of fake tensors too, and would slow what follows.
+    Not ``torch._dynamo.reset()``: that also empties caches of fake tensors, and would slow down later captures.
     """
     function = fn if isinstance(fn, types.FunctionType) else type(fn).forward
     copied = types.FunctionType(
@@ -124,7 +124,7 @@ def fresh(fn: Any) -> Any:
 
 
 def torchs_own(fn: Any, *args: Any) -> None:
-    """Dynamo, AOTAutograd and Inductor up to the generated code, forward and backward, by torch alone.
+    """Run Dynamo, AOTAutograd and Inductor up to the generated code, forward and backward, with torch alone.
 
     The function is called once, on the graph that Dynamo captured, as a code-only capture does.
     """
@@ -142,14 +142,14 @@ def torchs_own(fn: Any, *args: Any) -> None:
 
 
 def plain(fn: Any, *args: Any) -> None:
-    """``torch.compile`` with every cache off: compiled, built and run, forward and backward."""
+    """Run ``torch.compile`` with every cache off: compiled, built and run, forward and backward."""
     with inductor_config.patch(force_disable_caches=True):
         out = torch.compile(fresh(fn))(*args)
         torch.autograd.grad(out.sum(), [a for a in args if a.requires_grad])
 
 
 def code_only(rounds: int, quick: bool) -> Iterator[Figure]:
-    """Code only against built, second call in a process."""
+    """Compare code only with built, second call in a process."""
     capture(wave, leaf(), build=True)  # the first build of a process probes the compiler
     capture(wave, leaf())
     ratio, built, only = ratios(
@@ -161,7 +161,7 @@ def code_only(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 def overhead(rounds: int, quick: bool) -> Iterator[Figure]:
-    """A built capture against plain torch.compile, both with caches off."""
+    """Compare a built capture with plain torch.compile, both with caches off."""
     plain(wave, leaf())
     capture(wave, leaf(), build=True)
     ratio, ours, theirs = ratios(
@@ -173,13 +173,13 @@ def overhead(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 with_room = with_stack_room(torchs_own)
-"""Torch alone, given the same room on Python's stack as a capture has: without it, it is chance how many of its loops
+"""Torch alone, with the same room on Python's stack as a capture: without it, chance decides how many of its loops
 ask the system for memory at every call (see ``compile_lens/_torch/ground/python_runtime.py``)."""
 
 
 def against_torch(fn: Any, args: tuple[Any, ...], rounds: int) -> tuple[float, float, float, float]:
-    """Median seconds of torch alone with room, and medians of a capture by it, by it with the garbage collector off
-    for both, and by torch alone as it is. All in turns."""
+    """Return median seconds of torch alone with room, and medians of a capture by it, by it with the garbage collector
+    off for both, and by torch alone as it is. All alternate."""
     works = [lambda: capture(fn, *args), lambda: with_room(fn, *args), lambda: torchs_own(fn, *args)]
     times: list[list[float]] = []
     for i in range(rounds):
@@ -204,7 +204,7 @@ def against_torch(fn: Any, args: tuple[Any, ...], rounds: int) -> tuple[float, f
 
 
 def figures_against_torch(name: str, fn: Any, args: tuple[Any, ...], rounds: int) -> Iterator[Figure]:
-    """Both ratios for one program; the first is the one that counts."""
+    """Return both ratios for one program; the first is the one that counts."""
     theirs, ratio, uncollected, bare = against_torch(fn, args, rounds)
     yield Figure("gpt2", f"{name}: torch's own Dynamo and lowering", theirs, "s")
     yield Figure("gpt2", f"{name}: capture / torch's own, same room on the stack", ratio, "×", "< 1.10")
@@ -213,8 +213,8 @@ def figures_against_torch(name: str, fn: Any, args: tuple[Any, ...], rounds: int
 
 
 def gpt2(rounds: int, quick: bool) -> Iterator[Figure]:
-    """A GPT-2-shaped model, forward and backward, against torch's own Dynamo and lowering of it."""
-    # All once before: imports, templates and symbolic simplifications are made at the first use.
+    """Measure a GPT-2-shaped model, forward and backward, against torch's own Dynamo and lowering of it."""
+    # Each runs once before: imports, templates and symbolic simplifications are created on first use.
     capture(wave, leaf())
     torchs_own(wave, leaf())
     for layers in (2,) if quick else (2, 4, 8, 12):
@@ -225,7 +225,7 @@ def gpt2(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 def chain(count: int) -> tuple[Any, tuple[Any, ...]]:
-    """``count`` products, one after the other."""
+    """Return ``count`` products, one after the other."""
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         for _ in range(count):
@@ -236,7 +236,7 @@ def chain(count: int) -> tuple[Any, tuple[Any, ...]]:
 
 
 def fan_out(count: int) -> tuple[Any, tuple[Any, ...]]:
-    """One tensor that is read ``count`` times."""
+    """Return one tensor that is read ``count`` times."""
 
     def fn(x: torch.Tensor) -> list[torch.Tensor]:
         return [x * float(i) for i in range(1, count + 1)]
@@ -245,7 +245,7 @@ def fan_out(count: int) -> tuple[Any, tuple[Any, ...]]:
 
 
 def broken(count: int) -> tuple[Any, tuple[Any, ...]]:
-    """A function with ``count`` graph breaks. They stand outside of a loop: Dynamo leaves a loop that breaks alone."""
+    """Return a function with ``count`` graph breaks, outside of a loop, since Dynamo skips a loop with a break."""
     step = "    x = x.sin() + 1\n    torch._dynamo.graph_break()\n"
     made: dict[str, Any] = {"torch": torch}
     exec(f"def fn(x):\n{step * count}    return x.cos()\n", made)
@@ -253,12 +253,12 @@ def broken(count: int) -> tuple[Any, tuple[Any, ...]]:
 
 
 def layers(count: int) -> tuple[Any, tuple[Any, ...]]:
-    """The GPT-2 shape with so many layers, narrow: what is compiled is the same."""
+    """Return the GPT-2 shape with this many layers, narrow: the compiled code is the same."""
     return example(Size(count, heads=2, width=32, tokens=16, vocabulary=64))
 
 
 def growth(rounds: int, quick: bool) -> Iterator[Figure]:
-    """How a capture grows with the program, beside torch: where it is linear in torch's own, the ratio stays."""
+    """Measure how a capture grows with the program, beside torch: if both are linear, the ratio is constant."""
     capture(wave, leaf())
     torchs_own(wave, leaf())
     programs: tuple[tuple[str, Callable[[int], Any], tuple[int, ...]], ...] = (
@@ -280,7 +280,7 @@ def growth(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 def reasons(rounds: int, quick: bool) -> Iterator[Figure]:
-    """What the reasons cost: origins of lines, fusion decisions, lowering, passes, memory."""
+    """Measure the cost of the reasons: origins of lines, fusion decisions, lowering, passes, memory."""
     size = Size(layers=2 if quick else 6)
     model, inputs = example(size)
 
@@ -300,7 +300,7 @@ def reasons(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 def views(rounds: int, quick: bool) -> Iterator[Figure]:
-    """The views of a large capture: time and size."""
+    """Measure the views of a large capture: time and size."""
     size = Size(layers=2 if quick else 12)
     model, inputs = example(size)
     found = capture(model, *inputs)
@@ -345,7 +345,7 @@ print(peak)
 
 
 def memory(rounds: int, quick: bool) -> Iterator[Figure]:
-    """Peak resident memory of a process that does one thing."""
+    """Return the peak resident memory of a process that does one thing."""
     layers = 2 if quick else 12
     path = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests" / "helpers")]
     peaks = {}
@@ -369,7 +369,7 @@ BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, growth, reasons
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the chosen benchmarks and print a line for each figure as it is had."""
+    """Run the chosen benchmarks and print a line for each figure as soon as it is measured."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -380,7 +380,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     rounds = asked.rounds or (3 if asked.quick else 7)
     figures = []
-    # Torch says once for each compile that switched-off caches are switched off.
+    # Torch warns once for each compile that switched-off caches are switched off.
     warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
     if not asked.json:
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {rounds} rounds")

@@ -1,4 +1,4 @@
-"""What ``real_device.py`` found, as tables in Markdown."""
+"""Results of ``real_device.py``, as tables in Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One program. ``None`` is what was not measured: ``notes`` say why.
+    """One program. ``None`` is a figure that was not measured: ``notes`` explain why.
 
-    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it;
+    ``apart`` lists the differences, ``said`` the sentences of the capture that predict them;
     launches are of generated kernels in one call, its backward included, peaks in bytes.
     """
 
@@ -27,7 +27,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """A kernel's bytes by the model, and the median seconds of a call. ``copied`` are bytes a second of a copy."""
+    """A kernel's bytes by the model, and the median seconds of a call. ``copied`` is a copy's bytes per second."""
 
     name: str
     nbytes: int
@@ -36,7 +36,7 @@ class Speed:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """By group: programs, how many are the same in all; generated kernels; peaks."""
+    """Return by group: programs, how many are completely equal; generated kernels; peaks."""
     head = [
         "programs",
         "of them",
@@ -62,7 +62,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _is_near(row: Row) -> bool | None:
-    """Whether the peak is the allocator's but for 2 %; ``None`` where there is none, or its rounding counts."""
+    """Return True if the peak is within 2 % of the allocator's; ``None`` if there is none, or its rounding counts."""
     if row.predicted is None or row.allocated is None or row.allocated < 2**18:
         return None
     return abs(row.predicted - row.allocated) <= 0.02 * row.allocated
@@ -80,7 +80,7 @@ def _told(row: Row) -> list[str]:
 
 
 def of_speed(found: Sequence[Speed], bandwidth: float) -> str:
-    """Modelled bytes over measured seconds. ``bandwidth`` is the published one of the device, in bytes a second."""
+    """Return modelled bytes over measured seconds. ``bandwidth`` is the device's published one, in bytes per second."""
     lines = [["function", "GB moved", "GB/s", "of a copy", "of published"], ["---", *["---:"] * 4]]
     for one in found:
         rate = one.nbytes / one.seconds

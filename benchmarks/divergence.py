@@ -1,11 +1,11 @@
-"""Cost of a comparison: ``divergence`` of a model that agrees, against the runs that it cannot do without.
+"""Cost of a comparison: ``divergence`` of a model that agrees, against the runs that it requires.
 
     python benchmarks/divergence.py [--quick] [--layers N] [--models NAME ...]
 
 Seconds and peak memory of four child processes, each with a cold cache: one eager run with its gradients, one cold
 compile with its run, the same in float64, and ``divergence``. The models are a transformer, whose weights are large,
 and two with large activations: a perceptron with gradients, and a chain of elementwise operators without. Nothing
-here fails on a figure. A model that agrees has no attempts; the number of attempts for one that differs is in
+here causes a failure. A model that agrees has no attempts; the number of attempts for one that differs is in
 ``result.attempts``.
 """
 
@@ -34,7 +34,7 @@ SCALE = 8
 
 
 class Chain(torch.nn.Module):
-    """Elementwise operators on one large tensor: eager holds three of its size at a time, and saves none."""
+    """Elementwise operators on one large tensor: in eager three of its size are live at a time, and none is saved."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for _ in range(6):
@@ -43,7 +43,7 @@ class Chain(torch.nn.Module):
 
 
 class Perceptron(torch.nn.Module):
-    """Layers whose weights are small beside what they save for the backward."""
+    """Layers whose weights are small compared with the tensors that they save for the backward."""
 
     def __init__(self, layers: int = 4, width: int = 256) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ def processor_seconds() -> float:
 
 
 def rows_of(model: str, options: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the figures of each run of a model, each in a process of its own with a cold cache."""
+    """Return the figures of each run of a model, each in its own process with a cold cache."""
     rows = {}
     for name in RUNS:
         with tempfile.TemporaryDirectory() as cache:

@@ -1,9 +1,9 @@
-"""Time the grader on a class: ``python benchmarks/grade.py --lesson 3 --students 40 --jobs 2``.
+"""Measures the grader's time on a class: ``python benchmarks/grade.py --lesson 3 --students 40 --jobs 2``.
 
-``--lesson all --students 4`` marks a small class in every lesson, and says how much processor time 40 students would
-need. Of each eight students one left the lesson as it is, and the others wrote right programs. In a class of more than
-eight, the last student's function never ends. The bars: one lesson of a class of 40 in at most 10 minutes on two cores,
-and all lessons in at most two hours.
+``--lesson all --students 4`` marks a small class in every lesson, and reports the processor time that 40 students
+would need. Of each eight students one left the lesson unchanged, and the others wrote correct programs. In a class of
+more than eight, the last student's function never ends. The bars: one lesson of a class of 40 in at most 10 minutes
+on two cores, and all lessons in at most two hours.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def texts(number: int, count: int) -> list[str]:
 
 
 def timed(number: int, notebooks: list[str], jobs: int) -> tuple[float, float, str]:
-    """Mark a class in one lesson; seconds on the clock and of processors, and how often there was each outcome."""
+    """Mark a class in one lesson; return wall and processor seconds, and the count of each outcome."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "class")
         folder.mkdir()
@@ -55,7 +55,7 @@ def timed(number: int, notebooks: list[str], jobs: int) -> tuple[float, float, s
 
 
 def main() -> None:
-    """Print the time of a class in a lesson, or in all lessons, and how often there was each outcome."""
+    """Print the time of a class in a lesson, or in all lessons, and the count of each outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--lesson", default="3", help='a number, or "all"')
     parser.add_argument("--students", type=int, default=CLASS)

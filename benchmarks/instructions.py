@@ -1,11 +1,11 @@
-"""What a capture costs in instructions of the processor: as many on a busy machine as on a quiet one.
+"""Cost of a capture in processor instructions, which does not depend on the machine's load.
 
     python benchmarks/instructions.py [--layers N] [--wave] [--sides capture torch stages]
 
 A capture of a GPT-2 shape of ``N`` layers (or of sin²+cos²) with everything recorded, against torch's own Dynamo and
 lowering with the same room on the stack, and against a capture with the stages only; counted by Valgrind (``apt
-install valgrind``). Each count is of a process that does it three times, less one that does it once, halved, so that
-imports and what torch sets up once are not in it. Takes about ten minutes a side.
+install valgrind``). Each count is of a process that does it three times, minus one that does it once, halved, so that
+imports and torch's one-time initialization are not included. Takes about ten minutes a side.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def main() -> None:
 
 
 def counted(side: str, count: int, layers: int) -> int:
-    """Instructions of a process that does ``side`` ``count`` times."""
+    """Return the instructions of a process that does ``side`` ``count`` times."""
     tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     size = ["--layers", str(layers)] if layers else ["--wave"]
     command = [*tool, sys.executable, __file__, "--run", side, str(count), *size]
-    fixed = {**os.environ, "PYTHONHASHSEED": "0"}  # the order of sets decides how much is looked at
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}  # the iteration order of sets affects the amount of work
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=fixed)
     said = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode or said is None:
@@ -64,7 +64,7 @@ def counted(side: str, count: int, layers: int) -> int:
 
 
 def run(side: str, count: int, layers: int) -> None:
-    """What is counted."""
+    """Run the code that is counted."""
     sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "helpers")]
     import capture as benchmark
     import torch

@@ -1,9 +1,9 @@
-"""What a capture of a model larger than the machine costs: memory and time, beside torch's own lowering of it.
+"""Cost of capturing a model larger than the machine: memory and time, beside torch's own lowering of it.
 
     python benchmarks/large_model.py [--layers N] [--rounds N]
 
-The model has the shape of a transformer of 70 billion parameters (80 layers of width 8,192) and lies on ``meta``; it is
-for an H100, its forward alone. Each side is a new process in which the same stands in for the device: one captures,
+The model has the shape of a transformer of 70 billion parameters (80 layers of width 8,192) and is on ``meta``; its
+forward alone is compiled for an H100. Each side is a new process with the same stand-in for the device: one captures,
 the other lets torch trace and lower, with nothing recorded. The memory is the peak of the process.
 """
 
@@ -28,7 +28,7 @@ WIDTH, HEADS, GROUPS, INNER, TOKENS = 8192, 64, 8, 28672, 2048
 
 
 class Layer(torch.nn.Module):
-    """Attention with grouped keys and a gated product, each after a norm by root mean squares."""
+    """Attention with grouped keys and a gated product, each after an RMS norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Layer(torch.nn.Module):
         self.down = torch.nn.Linear(INNER, WIDTH, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """``x`` is ``[batch, tokens, width]``, as is the result."""
+        """Map ``x`` of shape ``[batch, tokens, width]`` to a result of the same shape."""
         shape = (*x.shape[:2], -1, WIDTH // HEADS)
         y = self.norms[0](x)
         q, k, v = (p(y).view(shape).transpose(1, 2) for p in (self.query, self.key, self.value))
@@ -54,14 +54,14 @@ class Layer(torch.nn.Module):
 
 
 def model(layers: int) -> tuple[torch.nn.Module, torch.Tensor]:
-    """The model and an input for it, without data."""
+    """Return the model and an input for it, without data."""
     with torch.device("meta"):
         net = torch.nn.Sequential(*(Layer() for _ in range(layers))).to(torch.bfloat16).requires_grad_(False)
         return net, torch.empty(1, TOKENS, WIDTH, dtype=torch.bfloat16)
 
 
 def captured(layers: int) -> int:
-    """A capture, as the child does it. Returns how many kernels it found."""
+    """Capture as the child does. Return the number of kernels."""
     from compile_lens.devices.models import resolve
     from compile_lens.engine.call import Call
     from compile_lens.engine.local import perform
@@ -74,7 +74,7 @@ def captured(layers: int) -> int:
 
 
 def torchs_own(layers: int) -> int:
-    """Dynamo, AOTAutograd and Inductor up to the generated code, by torch alone."""
+    """Run Dynamo, AOTAutograd and Inductor up to the generated code, with torch alone."""
     from capture import not_built
     from torch._inductor.compile_fx import compile_fx
 
@@ -99,9 +99,9 @@ SIDES = {"capture": captured, "torch": torchs_own}
 
 
 def measured(side: str, layers: int) -> dict[str, float]:
-    """One side, here: seconds of the processor, which a busy machine changes little, and this process's peak in GiB."""
+    """Run one side here; return CPU seconds, which a busy machine affects little, and this process's peak in GiB."""
     begin = time.process_time()
-    SIDES[side](1)  # what is loaded and made once
+    SIDES[side](1)  # one-time loading and initialization
     start = time.process_time()
     found = SIDES[side](layers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

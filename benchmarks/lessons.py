@@ -1,7 +1,7 @@
-"""Time the lessons: ``python benchmarks/lessons.py`` runs each of them from start to end, one after the other.
+"""Measures the lessons' time: ``python benchmarks/lessons.py`` runs each from start to end, one after the other.
 
-Each runs as a student's copy does, in a folder of its own and a kernel of its own. The bar: all lessons of a language
-in at most 10 minutes on two cores. Seconds of processors depend less on what else the machine does.
+Each runs like a student's copy, in its own folder and its own kernel. The bar: all lessons of a language
+in at most 10 minutes on two cores. Processor seconds depend less on the machine's other load.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BAR = 600.0
 
 
 def timed(lesson: Path) -> tuple[float, float]:
-    """Run a lesson; seconds on the clock and of processors. Raises what a cell raises."""
+    """Run a lesson; return wall and processor seconds. Raises what a cell raises."""
     book = nbformat.read(lesson, as_version=4)
     began, used = time.perf_counter(), processor_seconds()
     with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +31,7 @@ def timed(lesson: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print the time of each lesson, and of all."""
+    """Print the time of each lesson, and the total."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--lang", choices=("en", "zh"), default="en", help="the language of the lessons")
     parser.add_argument("--lessons", default="*", metavar="PATTERN", help="the lessons, such as '01*'")

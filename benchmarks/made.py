@@ -1,4 +1,4 @@
-"""A capture of 20,000-node graphs, made by hand: what the viewer has to bear, without hours of compiling."""
+"""A capture of 20,000-node graphs, built by hand: a stress test for the viewer, without hours of compiling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compile_lens.results.capture import Capture
 NODES = 20_000
 FILE = "/home/ada/model.py"
 LINES = 400
-"""Lines of the model's source, each of which makes many nodes."""
+"""Lines of the model's source, each of which creates many nodes."""
 
 _KINDS = (
     ("mm", "matmul"),
@@ -27,12 +27,12 @@ _OUT = Tensor("float32", (8, 128, 512), (65536, 512, 1), "cpu", 2_097_152)
 
 
 def with_modules(nodes: int = NODES) -> Capture:
-    """Four stages of ``nodes`` nodes each, in modules five levels deep."""
+    """Return four stages of ``nodes`` nodes each, in modules five levels deep."""
     return _capture(nodes, modules=True)
 
 
 def without_modules(nodes: int = NODES) -> Capture:
-    """The same, outside of any module."""
+    """Return the same, outside of any module."""
     return _capture(nodes, modules=False)
 
 
@@ -62,7 +62,7 @@ def _graph(stage: str, phase: str, before: str, count: int, modules: bool) -> Gr
         if i % 8 == 7 and i > 40:
             inputs.append(nodes[-40].name)  # a residual
         if i % 1000 == 999:
-            inputs.append(nodes[5].name)  # a value that is used all along
+            inputs.append(nodes[5].name)  # a value with uses all along the graph
         name = f"{target}_{i}"
         nodes.append(
             Node(
@@ -86,6 +86,6 @@ def _graph(stage: str, phase: str, before: str, count: int, modules: bool) -> Gr
 
 
 def _module(i: int) -> str:
-    """``stages.3.blocks.2.parts.0.layers.1.mlp``: five levels."""
+    """Return a module path of five levels: ``stages.3.blocks.2.parts.0.layers.1.mlp``."""
     part = "attention" if i % 25 < 12 else "mlp"
     return f"stages.{i // 2500}.blocks.{i // 500 % 5}.parts.{i // 100 % 5}.layers.{i // 25 % 4}.{part}"

@@ -1,14 +1,14 @@
-"""How long after a key the playground shows its page, and what a long session leaves behind.
+"""Time from a key to the playground's updated page, and resources after a long session.
 
     python benchmarks/play.py [--edits 50] [--session 0] [--torch VERSION] [--chromium PATH]
 
 In Chromium, with a real child: for each of four programs the median time from a key to its painted graph and to the
 painted page, as the page itself measures them, warm, and the CPU time of an edit: of the server with its child, and of
-the browser. On a busy machine only the CPU times can be compared. ``--session 1000`` adds so many random edits, half of
-which do not parse: no page is called up to date that is not of the newest text, the resident memory of server and child
-after them is printed beside that after a fifth of them, and processes that ended and were not waited for are counted.
-``--torch 2.11`` captures under the environment that ``compile-lens upgrade --torch 2.11`` made; the random edits then
-switch between it and the torch of this process now and then.
+the browser. On a busy machine only the CPU times can be compared. ``--session 1000`` adds this many random edits, half
+of which do not parse: no page is called up to date unless it is of the newest text, the resident memory of server and
+child after them is printed beside that after a fifth of them, and ended processes that nobody waited for are counted.
+``--torch 2.11`` captures in the environment that ``compile-lens upgrade --torch 2.11`` created; the random edits then
+sometimes switch between it and the torch of this process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATE = "main .play"
 
 @contextmanager
 def playground() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and the address that it prints."""
+    """Run the command, and yield the address that it prints."""
     command = [sys.executable, "-m", "compile_lens", "play", "--no-browser"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
@@ -60,7 +60,7 @@ def playground() -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def answered(page: Page) -> str:
-    """The words of the state, once nothing is captured any more. The editor reads keys before the next frame."""
+    """Return the status text once no capture is running. The editor reads keys before the next frame."""
     page.evaluate("new Promise(requestAnimationFrame)")
     page.wait_for_selector(f"{STATE}:not([data-state=waits], [data-state=lowering])", timeout=60_000)
     return str(page.text_content(".state"))
@@ -91,7 +91,7 @@ class Edit:
 
 
 def latency(page: Page, server: int, text: str, edits: int) -> list[Edit]:
-    """So many keys at the end of the program; five before are not counted."""
+    """Type this many keys at the end of the program; five before are not counted."""
     typed(page, f"{HEAD}{text}# ")
     answered(page)
     done = []
@@ -106,21 +106,21 @@ def latency(page: Page, server: int, text: str, edits: int) -> list[Edit]:
 
 
 def cpu_seconds(server: int) -> tuple[float, float]:
-    """CPU time of the server with its child, and of all that this process started (Linux); this process left out."""
+    """Return CPU seconds of the server with its child, and of all children of this process (Linux), without itself."""
 
     def used(pid: int) -> float:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # it has ended meanwhile
             return 0.0
-        # Its own, and that of processes that it started and that have ended.
+        # Its own, and that of ended processes that it started.
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     return sum(map(used, family(server))), sum(map(used, family(os.getpid())[1:]))
 
 
 def family(root: int) -> list[int]:
-    """A process and all below it (Linux)."""
+    """Return a process and all its descendants (Linux)."""
     known = [root]
     for pid in known:
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -130,7 +130,7 @@ def family(root: int) -> list[int]:
 
 
 def resident(process: subprocess.Popen[str]) -> float:
-    """MiB of private and shared memory of them all."""
+    """Return the MiB of private and shared memory of them all."""
     pages = 0
     for pid in family(process.pid):
         pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -144,13 +144,13 @@ def zombies(process: subprocess.Popen[str]) -> int:
 
 
 def choose(page: Page, name: str, value: str) -> None:
-    """Choose from a menu of the settings, which captures once more if it was another value."""
+    """Choose from a menu of the settings, which captures once more if the value changes."""
     page.locator(".settings label").filter(has_text=name).locator("select").select_option(value)
     answered(page)
 
 
 def long_session(page: Page, process: subprocess.Popen[str], edits: int, torch: str) -> None:
-    """Random edits, half of which do not parse; one of twenty follows a switch of torch, where there is another."""
+    """Make random edits, half of which do not parse; one of twenty follows a switch of torch, if there is another."""
     chance = random.Random(7)
     texts = list(PROGRAMS.values())[:3]
     early = 0.0
@@ -164,7 +164,7 @@ def long_session(page: Page, process: subprocess.Popen[str], edits: int, torch: 
         )
         if chance.random() < 0.2:
             time.sleep(chance.random() / 5)
-            continue  # the next one comes while this one is captured
+            continue  # the next one comes during the capture of this one
         words = answered(page)
         if broken != words.startswith("line"):
             raise SystemExit(
@@ -180,7 +180,7 @@ def long_session(page: Page, process: subprocess.Popen[str], edits: int, torch: 
 
 
 def figures(done: list[Edit]) -> str:
-    """Medians of some edits."""
+    """Return medians of some edits."""
 
     def middle(name: str) -> float:
         return statistics.median(getattr(edit, name) for edit in done)
@@ -204,7 +204,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto(url)
         answered(page)
-        if args.torch:  # the menu is hidden where there is no other
+        if args.torch:  # the menu is hidden if there is no other
             choose(page, "torch", args.torch)
         for target in ("", "h100"):
             choose(page, "target", target)

@@ -12,7 +12,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt() -> None:
-    """Become the parent of processes whose own parent is ended, so that their time is counted. Only Linux can."""
+    """Become the parent of orphaned processes, so that their time is counted. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""What is said of a device that is not there, beside that device: on a machine with an NVIDIA GPU.
+"""Compares captures for an absent device with the device itself, on a machine with an NVIDIA GPU.
 
     python benchmarks/real_device.py [--groups NAME …] [--only TEXT] [--jobs N] [--model NAME] [--output TABLE.md]
     python benchmarks/real_device.py --record FOLDER; python benchmarks/real_device.py --against FOLDER
@@ -6,9 +6,9 @@
 For each program of ``tests/helpers/device_programs.py``: whether the capture for the device's model has the graphs,
 the code, the counts and the memory of a capture on the device itself; generated kernels of the ledger and of
 torch.profiler; and the predicted peak beside the allocator's. Then, alone on the device, how fast kernels that move
-large tensors move the bytes that are modelled. What ``--record`` kept on the device can be compared elsewhere, with the
-same torch. Prints Markdown. Without an NVIDIA GPU it says so and exits with 3; with
-a GPU that no device model is of, with 4.
+large tensors move the modelled bytes. Results saved by ``--record`` on the device can be compared elsewhere, with the
+same torch. Prints Markdown. Without an NVIDIA GPU it reports this and exits with 3; with
+a GPU that has no device model, with 4.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from device_table import Row, Speed, of_speed, table  # noqa: E402
 
 NO_DEVICE, NO_MODEL = 3, 4
 SECONDS = 120
-"""For one program; one that takes longer is told so."""
+"""Limit for one program; one that takes longer is reported."""
 
 
-# The same, or not --------------------------------------------------------------------------------------------
+# Equal or different ------------------------------------------------------------------------------------------------
 
 
 def unplaced(text: str) -> str:
-    """A text without what is of the process and of the installation: addresses, and the folders of files."""
+    """Return a text without data of the process and of the installation: addresses, and the folders of files."""
     return re.sub(r"0x[0-9a-f]+|/[^\s`]*/", "", text)
 
 
 def same(one: Iterable[Any], other: Iterable[Any]) -> bool:
-    """Whether the kernels of two captures are the same, but for what is of an installation."""
+    """Return True if the kernels of two captures are equal, except for data of an installation."""
     from device_programs import told
 
     return told(one) == told(other)
 
 
 def apart(one: Any, other: Any) -> tuple[str, ...]:
-    """What differs between two captures, in the record's words."""
+    """Return the differences between two captures, in the record's words."""
 
     def graphs(capture: Any, stages: tuple[str, ...], whole: bool) -> Any:
         return [
@@ -81,16 +81,16 @@ def apart(one: Any, other: Any) -> tuple[str, ...]:
 
 
 def foreseen(capture: Any) -> tuple[str, ...]:
-    """What a capture says may be otherwise on the device itself."""
+    """Return the facts that a capture predicts may differ on the device itself."""
     code = [text for c in capture.compilations for code in c.code.values() for text in code.may_differ]
     asked = [] if capture.target is None else [q.asked for q in capture.target.queries]
     return tuple(dict.fromkeys((*code, *asked)))
 
 
 def peak_of(capture: Any) -> int | None:
-    """The most bytes of one call, of what was given and made; ``None`` if one is not known.
+    """Return the most live bytes of one call, of inputs and allocations; ``None`` if one is not known.
 
-    A backward's results of the forward are held by the caller, where the backward does not read them itself.
+    The caller keeps the forward's results alive during the backward, unless the backward reads them itself.
     """
     from compile_lens.measures.memory_budget import memory_budget
 
@@ -115,9 +115,9 @@ def peak_of(capture: Any) -> int | None:
 
 
 def on_device(program: Any) -> dict[str, Any]:
-    """One program on the first GPU: its capture, the error if it has one, and what plain ``torch.compile`` does.
+    """Run one program on the first GPU: its capture, the error if it has one, and plain ``torch.compile``.
 
-    What fails is said, and the next program goes on.
+    A failure is reported, and the next program goes on.
     """
     found: dict[str, Any] = {"program": str(program), "notes": []}
     try:
@@ -126,14 +126,14 @@ def on_device(program: Any) -> dict[str, Any]:
             found["capture"] = capture.to_json()
             if not found["error"]:
                 found |= run(program, capture)
-    except Exception as error:  # a table with this line in it says more than none
+    except Exception as error:  # a table with this line in it is better than none
         lines = str(error).splitlines()
         found["notes"].append(f"{type(error).__name__}: {lines[0] if lines else ''}")
     return found
 
 
 def beside(program: Any, found: dict[str, Any], model: str) -> Row:
-    """What is said of one program, beside what ``on_device`` found."""
+    """Compare the capture of one program with the results of ``on_device``."""
     import compile_lens
 
     generated, error = captured(program, "cpu", target=model)
@@ -146,7 +146,7 @@ def beside(program: Any, found: dict[str, Any], model: str) -> Row:
 
 
 def captured(program: Any, device: str, **options: Any) -> tuple[Any, str]:
-    """A capture, and what it raised, without what is of the process or of the installation."""
+    """Return a capture, and its exception, without data of the process or of the installation."""
     import torch
 
     import compile_lens
@@ -161,7 +161,7 @@ def captured(program: Any, device: str, **options: Any) -> tuple[Any, str]:
 
 
 def run(program: Any, real: Any) -> dict[str, int]:
-    """Plain ``torch.compile`` on the device: kernels that the profiler saw, and the allocator's peak."""
+    """Run plain ``torch.compile`` on the device: kernels that the profiler recorded, and the allocator's peak."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -179,7 +179,7 @@ def run(program: Any, real: Any) -> dict[str, int]:
             for one in held if leaves else ():
                 one.grad = None
 
-        step()  # compiles, and makes what is made once
+        step()  # compiles, and initializes what is created once
         step()
         torch.cuda.synchronize(0)
         before = torch.cuda.memory_allocated(0)
@@ -191,7 +191,7 @@ def run(program: Any, real: Any) -> dict[str, int]:
             step()
             torch.cuda.synchronize(0)
     kernels = [k for k in real.kernels if k.language == "triton"]
-    # Inductor calls its own kernels so; a kernel that the program has is compiled under its own name.
+    # Inductor names its own kernels like this; a kernel of the program is compiled under its own name.
     found = {k.name.partition("#")[0] for k in kernels}
     names = {name if name.startswith("triton_") else name.rpartition("_")[0] for name in found}
     on_device = [e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
@@ -204,7 +204,7 @@ def run(program: Any, real: Any) -> dict[str, int]:
 
 
 def tensors_of(fn: Any, args: Sequence[Any]) -> list[Any]:
-    """The tensors that a program is given: its arguments, and what is in a module, an optimizer or a closure."""
+    """Return a program's input tensors: its arguments, and those in a module, an optimizer or a closure."""
     import torch
 
     found: list[Any] = [t for t in torch.utils._pytree.tree_leaves(list(args)) if isinstance(t, torch.Tensor)]
@@ -228,7 +228,7 @@ def tensors_of(fn: Any, args: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def switches() -> Iterator[None]:
-    """Programs may set which attention is taken, for the whole process: they are as before afterwards."""
+    """Restore the process-wide choice of attention afterwards, which programs may set."""
     import torch
 
     cuda = torch.backends.cuda
@@ -255,7 +255,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 def speeds() -> list[Speed]:
-    """Memory-bound functions of large tensors, forward alone, beside a copy."""
+    """Measure memory-bound functions of large tensors, forward alone, beside a copy."""
     import torch
     import torch.nn.functional as F
 
@@ -280,7 +280,7 @@ def speeds() -> list[Speed]:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """The median of twenty calls by the device's own events, after three that are not counted."""
+    """Return the median of twenty calls by the device's own events, after three that are not counted."""
     import torch
 
     took = []
@@ -294,7 +294,7 @@ def seconds(call: Callable[[], Any]) -> float:
     return statistics.median(took[3:])
 
 
-# Many of them -------------------------------------------------------------------------------------------------
+# Many of them ------------------------------------------------------------------------------------------------------
 
 
 def _chosen(groups: tuple[str, ...], only: str) -> list[Any]:
@@ -308,7 +308,7 @@ def _on_device(groups: tuple[str, ...], only: str, number: int) -> dict[str, Any
 
 
 def record(groups: tuple[str, ...], only: str, jobs: int) -> Iterator[dict[str, Any]]:
-    """What is found on the device, in so many processes; a program whose process ended is said."""
+    """Return the results on the device, from this many processes; a program whose process ended is reported."""
     programs = _chosen(groups, only)
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         asked = {pool.submit(_on_device, groups, only, i): program for i, program in enumerate(programs)}
@@ -318,7 +318,7 @@ def record(groups: tuple[str, ...], only: str, jobs: int) -> Iterator[dict[str, 
 
 
 def kept(folder: Path, name: str, found: Any) -> None:
-    """Writes what was found to a file of its own."""
+    """Write the results to a file."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)}.json"
     part = file.with_name(f"{file.name}.part")

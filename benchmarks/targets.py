@@ -1,13 +1,13 @@
-"""What a capture for a device that is not there costs: the first of a process, the next ones, and making a request.
+"""Cost of a capture for an absent device: the first of a process, the next ones, and building a request.
 
     python benchmarks/targets.py [--rounds N] [--beside FOLDER]
 
 Each round is a new process. The first capture for a target starts the child; it is compared with the first capture
-for the CPU of another new process, the next ones with the next for the CPU. Making a request is compared, in CPU time,
-with what cloudpickle alone takes for the same function and input, which knows nothing of what they reach.
+for the CPU of another new process, the next ones with the next for the CPU. Building a request is compared, in CPU
+time, with cloudpickle alone for the same function and input, which ignores everything that they reach.
 
-``--beside`` names another checkout of the repository, an older commit's for example: its captures for an H100 are timed
-in turns with this one's, which alone tells what a change costs on a machine that does other things as well.
+``--beside`` names another checkout of the repository, an older commit's for example: its captures for an H100
+alternate with this one's, which alone shows the cost of a change on a machine with other load.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ print(json.dumps(found))
 
 
 def packing() -> None:
-    """Prints what making a request costs."""
+    """Print the cost of building a request."""
     command = [sys.executable, "-W", "ignore", "-c", PACKING]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     for name, (ours, alone) in json.loads(done.stdout).items():
@@ -69,7 +69,7 @@ def packing() -> None:
 
 
 def captures(target: str, root: Path) -> list[float]:
-    """Seconds of captures in a new process, one after another, with the package of a checkout."""
+    """Return seconds of captures in a new process, one after another, with the package of a checkout."""
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, target]
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=kept)
@@ -78,7 +78,7 @@ def captures(target: str, root: Path) -> list[float]:
 
 
 def beside(other: Path, rounds: int) -> None:
-    """Prints what captures of this checkout cost, in those of another."""
+    """Print the cost of this checkout's captures relative to another's."""
     found: dict[Path, list[list[float]]] = {ROOT: [], other: []}
     for number in range(rounds + 1):
         for root, times in found.items():

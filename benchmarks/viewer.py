@@ -1,10 +1,10 @@
-"""What the page of a capture weighs, how soon it is there, and how quickly it answers, in a real browser.
+"""Size of a capture's page, its loading time, and its response times, in a real browser.
 
     python benchmarks/viewer.py [--only NAME ...] [--rounds N] [--record PATH] [--json]
 
 Sizes are bytes of the written page, times milliseconds of one Chromium without a window; the best of several
-rounds is shown, since whatever else the machine does can only slow a page down. Nothing here fails on a
-figure. The browser is the one of the tests: ``COMPILE_LENS_CHROMIUM`` names it, else it is found on PATH.
+rounds is shown, since other load can only slow a page down. No figure here causes a
+failure. The browser is the one of the tests: ``COMPILE_LENS_CHROMIUM`` names it, else it is found on PATH.
 ``--record`` measures the page of a saved record (.json) instead of the pages below.
 """
 
@@ -48,7 +48,7 @@ FLAGS = (
 CLICKS = 20
 PANES = 3
 REST = 400
-"""Milliseconds between two clicks, for what the page does once the highlight is painted."""
+"""Milliseconds between two clicks, for the page's work after the highlight is painted."""
 
 _WATCH = """
 (() => {
@@ -97,7 +97,7 @@ count => {
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the output. ``bar`` is what the project holds itself to, ``""`` where it has none."""
+    """One line of the output. ``bar`` is the project's limit, ``""`` if it has none."""
 
     page: str
     name: str
@@ -111,7 +111,7 @@ class Figure:
 
 
 def small() -> Capture:
-    """sin² + cos², forward and backward."""
+    """Return sin² + cos², forward and backward."""
     import torch
 
     from compile_lens import capture
@@ -123,7 +123,7 @@ def small() -> Capture:
 
 
 def gpt2() -> Capture:
-    """A model of GPT-2's shape, 12 layers, forward and backward."""
+    """Return a model of GPT-2's shape, 12 layers, forward and backward."""
     from gpt2 import Size, example
 
     from compile_lens import capture
@@ -140,7 +140,7 @@ _TASK = {"large": "< 100", "large_flat": "< 100"}
 
 
 def figures(browser: Browser, name: str, found: Capture, rounds: int) -> Iterator[Figure]:
-    """Everything about the page of one capture."""
+    """Return all figures of one capture's page."""
     start, started = time.perf_counter(), time.process_time()
     page = whole_page(found)
     yield Figure(name, "writing the page", time.perf_counter() - start, "s")
@@ -168,7 +168,7 @@ def _bar(name: str, what: str) -> str:
 
 
 def _run(browser: Browser, address: str) -> dict[str, float]:
-    """One life of a page, from a browser that has never seen it."""
+    """Load a page once, in a browser without a cache."""
     context = browser.new_context(viewport={"width": 1600, "height": 1000})
     try:
         page = context.new_page()
@@ -214,7 +214,7 @@ def _settle(page: Page, quiet: int = 300) -> None:
 
 
 def _longest(page: Page) -> float:
-    """The longest task since this was asked last; 0 if none took 50 ms, which is where a browser counts."""
+    """Return the longest task since the last call; 0 if none took 50 ms, the browser's threshold."""
     page.wait_for_timeout(60)
     return float(
         page.evaluate("Math.max(0, ...window.measured.tasks.splice(0).map(([, duration]) => duration))")
@@ -238,7 +238,7 @@ def _clicks(page: Page) -> dict[str, float]:
 
 
 def _opened(page: Page) -> float:
-    """Opens every box of every graph pane, one level after the other, until there is none or too much."""
+    """Open every box of every graph pane, one level after the other, until there is none or too much."""
     page.keyboard.press("Escape")
     for button in page.locator(".cl-app .graph-tools button", has_text="open level").all():
         for _ in range(6):
@@ -263,7 +263,7 @@ def _searched(page: Page) -> float:
 
 
 def _changed(page: Page) -> float:
-    """Opens each stage of the strip in turn."""
+    """Open each stage of the strip, one after the other."""
     for card in page.locator(".cl-app .strip button.card").all():
         if card.get_attribute("aria-pressed") == "false":
             card.dispatch_event("click")  # the list of all stages is closed
@@ -272,7 +272,7 @@ def _changed(page: Page) -> float:
 
 
 def chromium() -> str:
-    """The browser's program."""
+    """Return the browser's program."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = os.environ.get("COMPILE_LENS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
     if not found:
@@ -281,7 +281,7 @@ def chromium() -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure the chosen pages and print a line for each figure as it is had."""
+    """Measure the chosen pages and print a line for each figure as soon as it is measured."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

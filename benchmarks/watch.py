@@ -1,12 +1,12 @@
-"""What watching a program costs: a training loop with and without ``compile_lens.watch``, in turns.
+"""Cost of watching a program: a training loop with and without ``compile_lens.watch``, alternating.
 
     python benchmarks/watch.py [--rounds N] [--backend NAME] [--json]
 
-Each turn compiles everything anew (``torch._dynamo.reset``), trains and runs the optimizer compiled, so that compiles,
-which are all that a watch sees, weigh as much as they can. A watch lets Dynamo work with room on Python's stack
-(``compile_lens/_torch/ground/python_runtime.py``), which plain torch lacks: the loop alone runs as it is, which is
-what a user compares, and with the same room, which tells what watching costs. Ratios of medians and of minima are
-printed, with the time that the hooks measured themselves to take. The order within a round changes from round to round.
+Each iteration recompiles everything (``torch._dynamo.reset``), trains and runs the optimizer compiled, so that
+compiles, which are all that a watch records, have the largest possible share. A watch lets Dynamo work with room on
+Python's stack (``compile_lens/_torch/ground/python_runtime.py``), which plain torch lacks: the loop alone runs as it
+is, which a user compares, and with the same room, which isolates the cost of watching. Ratios of medians and of minima
+are printed, with the time that the hooks measured themselves. The order within a round changes from round to round.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ with_room = with_stack_room(watched.run)
 
 
 def turn(side: str) -> tuple[float, float, float, object]:
-    """Wall and processor seconds of one turn, wall seconds of it that the hooks took, and what the program gave."""
+    """Return wall and processor seconds of one iteration, wall seconds of its hooks, and the program's result."""
     gc.collect()
     began, used = time.perf_counter(), time.process_time()
     program = None
@@ -59,7 +59,7 @@ def main() -> int:
     watched.BACKEND = args.backend
     sides = [PLAIN, WATCHED, ROOM]
     for side in sides:
-        turn(side)  # what is imported and cached once is no cost of any
+        turn(side)  # one-time imports and caches count as no run's cost
     times: dict[str, list[float]] = {side: [] for side in sides}
     processor: dict[str, list[float]] = {side: [] for side in sides}
     hooks = []

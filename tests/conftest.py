@@ -1,4 +1,4 @@
-"""What every test may use: golden files and their one switch, a program of its own, a torch that is warm."""
+"""Shared fixtures: golden files and their switch, a program of the test's own, a warm torch."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from nightly import Again, Nightly
 from passed import depends_on_triton, in_report, passed
 from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen, file_is_excluded
 
-# Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is an
-# error. What is compared here are programs as users run them, on whatever machine the tests are.
+# Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is
+# an error. Tests compare programs as users run them, on whatever machine the tests run.
 os.environ.pop("CI", None)
 
 settings.register_profile(
     "no deadline", deadline=None
-)  # how long an example takes is the machine's, not the code's
+)  # the duration of an example depends on the machine, not the code
 settings.load_profile("no deadline")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +39,7 @@ TORCH = importlib.util.find_spec("torch") is not None and importlib.util.find_sp
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files of which a tier runs no test, nor, without torch, those that say they need it."""
+    """Ignore files of which a tier runs no test, and, without torch, those that need it."""
     if collection_path.suffix != ".py":
         return None
     text = collection_path.read_text(encoding="utf-8")
@@ -48,8 +48,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session", autouse=True)
 def _modules_of_views() -> None:
-    """Import modules before a test does. pytest rewrites each module of a package with a plugin when it is imported
-    first, and CPython's compiler may raise ``SystemError`` where a collection of garbage parses something meanwhile."""
+    """Import modules before a test does. pytest rewrites each module of a package with a plugin on its first import,
+    and CPython's compiler may raise ``SystemError`` if garbage collection parses something meanwhile."""
     import compile_lens
 
     collects = gc.isenabled()
@@ -87,7 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What is named on the command line runs in full; all of it together, in the quick tier."""
+    """Run tests named on the command line in full; without names, use the quick tier."""
     worker = getattr(config, "workerinput", None)
     if worker:
         config.option.tier = worker["tier"]
@@ -105,7 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _FailuresAtOnce:
-    """Write each failure when it happens: a run that is cut off has no summary."""
+    """Prints each failure when it happens: an interrupted run has no summary."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -132,7 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Each worker imports torch and compiles: more than a few of them want more memory than they save time."""
+    """Limit the workers: each imports torch and compiles, and more than a few cost more memory than they save time."""
     return min(os.cpu_count() or 1, 4)
 
 
@@ -167,13 +167,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let torch not write its trace in each test: pytest adds handlers to every logger that does not propagate, and
+    """Keep torch from writing its trace in each test: pytest adds handlers to every logger that does not propagate, and
     torch formats all graphs, code and events of a compile if there is one."""
     logging.getLogger("torch.__trace").propagate = True
 
 
 WEIGHTS = {"slow": 300, "browser": 50, "torch": 20}
-"""How long a test with a mark takes beside one that has none, roughly."""
+"""Rough duration of a test with a mark, relative to one without."""
 
 
 def _file(item: pytest.Item) -> str:
@@ -191,7 +191,7 @@ def _case(item: pytest.Item) -> Case:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests that look at the same captures go to one process together; all others to the one that is free."""
+    """Send tests that use the same captures to one process together, and all others to an idle one."""
     if config.getoption("dist") != "loadgroup":
         return None
     from together import Together
@@ -201,7 +201,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """A failure because another process failed shows what that one wrote last."""
+    """Add the last output of a failed child process to the failure that it causes."""
     report = yield
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, subprocess.CalledProcessError) and error.stderr:
@@ -211,7 +211,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """``golden(name, text)`` compares a text with ``tests/golden/<name>``; --update-goldens writes it."""
+    """Return ``golden(name, text)``, which compares a text with ``tests/golden/<name>``; --update-goldens writes it."""
     update = bool(request.config.getoption("--update-goldens"))
 
     def check(name: str, text: str) -> None:
@@ -232,7 +232,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 @pytest.fixture(scope="session")
 def warm() -> None:
-    """One capture, so that what torch sets up at its first compile is there before a snapshot is taken."""
+    """Capture once, so that torch's first-compile initialization precedes every snapshot."""
     import torch
 
     from compile_lens import capture
@@ -242,7 +242,7 @@ def warm() -> None:
 
 @pytest.fixture
 def child(tmp_path: Path) -> Callable[..., str]:
-    """Run a Python program in a process of its own and return what it printed.
+    """Run a Python program in its own process and return its output.
 
     ``env`` overrides variables (``None`` removes one). A failure shows the program's stderr.
     """

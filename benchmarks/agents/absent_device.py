@@ -1,8 +1,8 @@
-"""The code that Inductor generates for a device that is not there: kernels launched, library calls, bytes moved.
+"""Code that Inductor generates for an absent device: kernels launched, library calls, bytes moved.
 
-Torch alone is asked. Dynamo traces the program on the CPU; the graph that it hands over is copied, with inputs and
-parameters as fake tensors of the device, and Inductor compiles that copy as it would where the device is present. The
-stand-ins below answer what it asks of the device. The code is read and never run.
+It uses torch alone. Dynamo traces the program on the CPU; the graph that it passes on is copied, with inputs and
+parameters as fake tensors of the device, and Inductor compiles that copy as if the device were present. The
+stand-ins below answer its device queries. The code is read and never run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Stop(Exception):
 
 
 class Driver:
-    """Triton's driver, as far as code is generated."""
+    """Triton's driver, as far as code generation needs it."""
 
     def get_current_target(self) -> Any:
         from triton.backends.compiler import GPUTarget
@@ -84,7 +84,7 @@ class Driver:
 
 
 def interface(kind: str, properties: Any) -> Any:
-    """Return what Dynamo and Inductor ask about a kind of device."""
+    """Return the queries of Dynamo and Inductor about a kind of device."""
     base: Any = interfaces.CudaInterface if kind == "cuda" else interfaces.MpsInterface
     answers: dict[str, Any] = {
         "is_available": lambda: True,
@@ -112,7 +112,7 @@ def interface(kind: str, properties: Any) -> Any:
 
 
 class OnCpu(TorchFunctionMode):
-    """Inductor computes constants of a graph on their device; here on the CPU."""
+    """Makes Inductor compute a graph's constants on the CPU instead of on their device."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def here(value: Any) -> Any:
@@ -123,7 +123,7 @@ class OnCpu(TorchFunctionMode):
 
 
 def forget() -> None:
-    """Empty torch's caches of answers about devices."""
+    """Empty torch's caches of device queries."""
     import torch._inductor.utils as inductor_utils
     import torch.utils._triton as triton_utils
     from torch._inductor.codecache import CacheBase
@@ -140,7 +140,7 @@ def forget() -> None:
 
 @contextlib.contextmanager
 def present(target: str) -> Iterator[torch.device]:
-    """Answer for the device while Inductor compiles for it."""
+    """Answer device queries while Inductor compiles for it."""
     kind, properties = DEVICES[target]
     interfaces.get_interface_for_device("cpu")
     library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
@@ -232,7 +232,7 @@ def present(target: str) -> Iterator[torch.device]:
 
 
 def moved(module: torch.fx.GraphModule, inputs: list[Any], device: torch.device) -> tuple[Any, list[Any]]:
-    """Return a graph of Dynamo and its inputs on another device: tensors as fakes, constants of devices replaced."""
+    """Return a Dynamo graph and its inputs on another device: tensors as fakes, constants of devices replaced."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     module = copy.deepcopy(module)
 

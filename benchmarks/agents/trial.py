@@ -45,7 +45,7 @@ EVASIONS = (
     r"|backend\s*=|allow_in_graph|nonstrict_trace|leaf_function|custom_op|torch\.library|recompile_limit|cache_size_limit"
     r"|(?<![.\w])(?:exec|eval)\(|torch\.jit|graph_break|skip_|_inductor\.config|torch\.compile\b"
 )
-"""Ways to leave the work to eager PyTorch, or to have it counted less."""
+"""Ways to leave the work to eager PyTorch, or to avoid its being counted."""
 
 PROMPT = """program.py holds `make()`, which returns the callable that is compiled as `torch.compile(make())`,
 and `calls(seed)`, the arguments of calls that follow each other. {goal}
@@ -62,7 +62,7 @@ first call, is free.
 """
 
 DEVICE_QUERIES = r"is_cuda|is_mps|device\.type|get_device|is_available|is_built"
-"""Ways to be another program on the device than on the CPU."""
+"""Ways to run a different program on the device than on the CPU."""
 
 WORDS = {
     "graphs": "at most {} graphs are compiled over all calls",
@@ -89,7 +89,7 @@ def load(file: Path, name: str) -> ModuleType:
 
 
 def prompt(module: ModuleType) -> str:
-    """Return the words with which an assistant gets a program."""
+    """Return the prompt with which an assistant gets a program."""
     target = getattr(module, "TARGET", "")
     device = {"h100": "one NVIDIA H100 (80 GB, SXM)", "mps": "an Apple GPU (mps)"}.get(target, "")
     limits = "; ".join(WORDS[name].format(limit, device=device) for name, limit in module.LIMITS.items())
@@ -169,7 +169,7 @@ def run(make: Any, calls: Any, seed: int, memory: dict[str, int] | None = None) 
 
 
 def same(expected: Any, value: Any) -> bool:
-    """Return True if a compiled value is as good as eager's: equal but for rounding, NaN and signed zeros alike."""
+    """Return True if a compiled value equals eager's except for rounding, with the same NaN and signed zeros."""
     if not isinstance(expected, torch.Tensor):
         return bool(expected == value)
     if not isinstance(value, torch.Tensor) or (expected.shape, expected.dtype) != (value.shape, value.dtype):
@@ -190,7 +190,7 @@ def zeros(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) ->
 
 @contextlib.contextmanager
 def counts_alone() -> Iterator[None]:
-    """Run generated kernels as nothing, which spares the C++ compiler: the figures stay, the results do not."""
+    """Replace generated kernels by no-ops, which avoids the C++ compiler: figures are right, results are not."""
     with (
         mock.patch.object(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None),
         mock.patch.object(torch._C._dynamo.guards, "_empty_strided_cpu", zeros),
@@ -201,7 +201,7 @@ def counts_alone() -> Iterator[None]:
 
 
 def measure(name: str, folder: Path, counts: bool = False) -> dict[str, Any]:
-    """Return what the edited program comes to, and whether it keeps its limits; with `counts`, without its results."""
+    """Return the figures of the edited program, and whether it keeps its limits; with `counts`, without its results."""
     source = (folder / "program.py").read_text(encoding="utf-8")
     task = load(HERE / "tasks" / f"{name}.py", "task")
     target = getattr(task, "TARGET", "")
@@ -254,7 +254,7 @@ def measure(name: str, folder: Path, counts: bool = False) -> dict[str, Any]:
 
 
 def measure_absent(name: str, task: ModuleType, edited: ModuleType, target: str) -> dict[str, Any]:
-    """Return what the edited program comes to on a device that is not there, and whether it keeps its limits.
+    """Return the figures of the edited program on an absent device, and whether it keeps its limits.
 
     Its values are those of eager PyTorch on the CPU: the code for the device is read, not run.
     """
@@ -266,7 +266,7 @@ def measure_absent(name: str, task: ModuleType, edited: ModuleType, target: str)
     torch.manual_seed(0)
     try:
         codes, moves = absent_device.generated(edited.make(), task.calls(seed), target)
-    except Exception as problem:  # what the device cannot do, as int64 products
+    except Exception as problem:  # operations that the device lacks, such as int64 products
         return {"name": name, "solved": False, "why": f"not compiled for {target}: {str(problem)[:300]}"}
     counters = torch._dynamo.utils.counters
     figures = {
@@ -293,7 +293,7 @@ def measure_absent(name: str, task: ModuleType, edited: ModuleType, target: str)
 
 
 def checked(name: str, folder: Path, seconds: float = 900, counts: bool = False) -> dict[str, Any]:
-    """Return the measure of a program, taken in a process of its own."""
+    """Return the measure of a program, taken in its own process."""
     command = [sys.executable, __file__, "counts" if counts else "measure", name, str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
@@ -324,7 +324,7 @@ def causes(name: str) -> dict[int, str]:
 
 
 def self_check(names: list[str]) -> int:
-    """Print each program and its solution with what they come to; return 1 if one is not as it should be."""
+    """Print each program and its solution with their figures; return 1 if one is not as expected."""
     status = 0
     for name in names:
         program, solution = (

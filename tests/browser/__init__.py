@@ -1,4 +1,4 @@
-"""Tests in a browser. A package, so that its fixtures can end with it, and its files import each other."""
+"""Browser tests. This is a package, so that its fixtures end with it and its files can import each other."""
 
 import pytest
 

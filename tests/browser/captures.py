@@ -1,4 +1,4 @@
-"""Captures that the browser shows, each made once: real ones, and some whose names are meant to do harm."""
+"""Captures that the browser shows, each created once: real ones, and some with hostile names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTILE = {
 
 @functools.cache
 def sin_cos() -> Capture:
-    """sin² + cos², forward and backward: n→1 in each, and a derivative of each operator."""
+    """Return sin² + cos², forward and backward: n→1 in each, and a derivative of each operator."""
     import torch
 
     def f(x: Any) -> Any:
@@ -43,7 +43,7 @@ def sin_cos() -> Capture:
 
 @functools.cache
 def wrapped() -> Capture:
-    """One line with one call, which runs three modules of torch's."""
+    """Return one line with one call that runs three of torch's modules."""
     import torch
     from torch import nn
 
@@ -60,7 +60,7 @@ def wrapped() -> Capture:
 
 @functools.cache
 def sequence() -> Capture:
-    """One line with one call, which runs eleven modules, two of which compute nothing."""
+    """Return one line with one call that runs eleven modules, two of which compute nothing."""
     import torch
     from torch import nn
 
@@ -81,7 +81,7 @@ def sequence() -> Capture:
 
 @functools.cache
 def mlp() -> Capture:
-    """Two layers in modules of their own, forward and backward: library calls and generated kernels."""
+    """Return two layers in their own modules, forward and backward: library calls and generated kernels."""
     import torch
     from torch import nn
 
@@ -107,7 +107,7 @@ def mlp() -> Capture:
 
 @functools.cache
 def layer() -> Capture:
-    """A layer of a transformer: more lines than there is room for, library calls between the kernels."""
+    """Return a transformer layer: more lines than fit on the page, library calls between the kernels."""
     import torch
     from torch import nn
 
@@ -137,7 +137,7 @@ def layer() -> Capture:
 
 @functools.cache
 def gpt2() -> Capture:
-    """Two layers of a transformer with its embeddings: the kernel that opens has lines of all of its functions."""
+    """Return two transformer layers with their embeddings: the kernel shown first has lines of all of its functions."""
     import torch
     from gpt2 import GPT2, TINY
 
@@ -146,7 +146,7 @@ def gpt2() -> Capture:
 
 @functools.cache
 def on_h100() -> Capture:
-    """What an H100 would get of sin² + cos²."""
+    """Return sin² + cos² captured for an H100."""
     import torch
 
     def f(x: Any) -> Any:
@@ -157,7 +157,7 @@ def on_h100() -> Capture:
 
 @functools.cache
 def ablated() -> Capture:
-    """sin² + cos² and what fusion and inlining are worth for it."""
+    """Return sin² + cos² with the effect of fusion and inlining on it."""
     import torch
 
     def f(x: Any) -> Any:
@@ -168,7 +168,7 @@ def ablated() -> Capture:
 
 @functools.cache
 def compared() -> Comparison:
-    """A line whose softmax is one operator for an H100 and five elsewhere, for three targets."""
+    """Return a line whose softmax is one operator for an H100 and five elsewhere, for three targets."""
     import torch
 
     def softgelu(x: Any, w: Any) -> Any:
@@ -179,7 +179,7 @@ def compared() -> Comparison:
 
 @functools.cache
 def differing() -> Difference:
-    """Two versions of one function: moved, renamed, and an operation more."""
+    """Return two versions of one function: moved, renamed, and with one more operation."""
     before = "import torch\n\n\ndef net(x):\n    y = torch.softmax(x, 1)\n    return y * 2 + x.sum()\n"
     after = """import torch
 
@@ -194,7 +194,7 @@ def net(alpha):
 
 
 def difference(before: str, after: str) -> Difference:
-    """Of two versions of a file's function ``net``."""
+    """Return the diff of two versions of a file's function ``net``."""
     import torch
 
     captures = []
@@ -209,7 +209,7 @@ def difference(before: str, after: str) -> Difference:
 
 @functools.cache
 def softmax() -> Capture:
-    """One operator that becomes several; nothing needs a gradient."""
+    """Return one operator that becomes several; nothing requires a gradient."""
     import torch
 
     def f(x: Any) -> Any:
@@ -220,7 +220,7 @@ def softmax() -> Capture:
 
 @functools.cache
 def layer_norm() -> Capture:
-    """One call that is decomposed into many operators, forward and backward."""
+    """Return one call that is decomposed into many operators, forward and backward."""
     import torch
     from torch import nn
 
@@ -233,7 +233,7 @@ def layer_norm() -> Capture:
 
 @functools.cache
 def rematerialised() -> Capture:
-    """Operators of the forward that the backward computes again instead of keeping their results."""
+    """Return operators of the forward that the backward recomputes instead of saving their results."""
     import torch
 
     def f(x: Any) -> Any:
@@ -245,7 +245,7 @@ def rematerialised() -> Capture:
 
 @functools.cache
 def graph_break() -> Capture:
-    """Two compilations: a call that Dynamo cannot trace stands between them."""
+    """Return two compilations, separated by a call that Dynamo cannot trace."""
     import torch
 
     def f(x: Any) -> Any:
@@ -258,7 +258,7 @@ def graph_break() -> Capture:
 
 @functools.cache
 def recompiled() -> Capture:
-    """A helper that breaks its graph, and whose rest is compiled again for another size, type and word."""
+    """Return a helper with a graph break, whose resume function is recompiled for another size, type and string."""
     import torch
 
     def helper(x: Any, word: str) -> Any:
@@ -276,7 +276,7 @@ def recompiled() -> Capture:
 
 @functools.cache
 def failing() -> Capture:
-    """A function that raises after a part of it was compiled."""
+    """Return a function that raises after a part of it was compiled."""
     import torch
 
     def f(x: Any) -> Any:
@@ -291,7 +291,7 @@ def failing() -> Capture:
 
 @functools.cache
 def wrong_shapes() -> Capture:
-    """A function that Dynamo cannot trace, since its product has no result."""
+    """Return a function that Dynamo cannot trace, because the shapes of its product do not fit."""
     import torch
 
     def f(x: Any, w: Any) -> Any:
@@ -304,7 +304,7 @@ def wrong_shapes() -> Capture:
 
 @functools.cache
 def not_lowered() -> Capture:
-    """A function that Inductor cannot lower: one of its operators raises there."""
+    """Return a function that Inductor cannot lower: one of its operators raises there."""
     import torch
 
     @torch.library.custom_op("lens_browser::raises", mutates_args=(), schema="(Tensor x) -> Tensor")
@@ -324,7 +324,7 @@ def not_lowered() -> Capture:
 
 @functools.cache
 def backward_not_lowered() -> Capture:
-    """A function whose second graph's backward Inductor cannot lower; the forwards of both are whole."""
+    """Return a function whose second graph's backward Inductor cannot lower; both forwards are complete."""
     import torch
 
     @torch.library.custom_op("lens_browser::kept", mutates_args=(), schema="(Tensor x) -> Tensor")
@@ -351,7 +351,7 @@ def backward_not_lowered() -> Capture:
 
 @functools.cache
 def nothing() -> Capture:
-    """A function with nothing in it to compile."""
+    """Return a function with nothing to compile."""
     import torch
 
     def f(x: Any) -> Any:
@@ -364,7 +364,7 @@ def nothing() -> Capture:
 
 @functools.cache
 def hostile_modules() -> Capture:
-    """Modules whose attributes bear the hostile texts, in a function whose source holds some too."""
+    """Return modules whose attributes have hostile names, in a function whose source contains hostile texts as well."""
     import torch
     from torch import nn
 
@@ -388,7 +388,7 @@ def hostile_modules() -> Capture:
 
 @functools.cache
 def hostile() -> Capture:
-    """Every kind of name in a record (function, input, node, kernel, file, note) bears the hostile texts."""
+    """Return a record in which every kind of name (function, input, node, kernel, file, note) is a hostile text."""
     plain = sin_cos()
     (made,) = plain.compilations
     forward, backward = (made.graphs[phase].calls for phase in ("forward", "backward"))
@@ -429,12 +429,12 @@ EVERY: dict[str, Callable[[], Capture]] = {
         hostile,
     )
 }
-"""All of them by name."""
+"""All captures by name."""
 
 
 @contextlib.contextmanager
 def _without_a_loop(operator: Any) -> Iterator[None]:
-    """Meanwhile Inductor raises where it would lower the operator; nothing of it stays for later tests."""
+    """Make Inductor raise for the duration where it would lower the operator; later tests are not affected."""
     from torch._inductor import lowering
 
     def raises(*_: Any, **__: Any) -> Any:
@@ -460,7 +460,7 @@ def _failed(run: Callable[[], Capture]) -> Capture:
 
 
 def written(text: str, name: str) -> Capture:
-    """The function ``f`` of a module that is written to a file, with a gradient."""
+    """Return the function ``f`` of a module that is written to a file, with a gradient."""
     import importlib.util
 
     import torch
@@ -480,7 +480,7 @@ def _quiet(run: Callable[[], T]) -> T:
 
 
 def _mapped(value: T, names: Mapping[str, str]) -> T:
-    """A record with every text that is exactly one of ``names`` replaced, wherever it stands."""
+    """Return a record in which every text that equals one of ``names`` is replaced, wherever it occurs."""
     made: Any = value
     if isinstance(value, str):
         made = names.get(value, value)

@@ -1,7 +1,7 @@
-"""A Chromium for the tests, a fresh page for each, and notebook servers: all of it ends with this folder.
+"""A Chromium for the tests, a fresh page for each, and notebook servers, all of which end with this folder.
 
-The browser is one that is installed already (``COMPILE_LENS_CHROMIUM`` names it, else it is found on PATH):
-nothing is downloaded. Where it or Playwright is missing the tests are skipped, or fail if
+The browser is an installed one (``COMPILE_LENS_CHROMIUM`` names it, else it is found on PATH):
+nothing is downloaded. If the browser or Playwright is missing, the tests are skipped, or fail with
 ``COMPILE_LENS_BROWSER=required``.
 """
 
@@ -55,13 +55,13 @@ def f(x):
 
 capture = compile_lens.show(f, torch.rand(1000, requires_grad=True))"""
 
-# The fixtures below last for this folder, not for the session: while Playwright runs, so does an event loop
-# in this thread, and no test elsewhere should have to know.
+# The fixtures below last for this folder, not for the session: while Playwright runs, an event loop runs
+# in this thread, and it must not affect tests in other folders.
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """The browser."""
+    """Return the browser."""
     if importlib.util.find_spec("playwright") is None:
         not_here("Playwright is not installed: pip install '.[dev]'")
     named = os.environ.get("COMPILE_LENS_CHROMIUM", "")
@@ -82,19 +82,19 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def colour_scheme() -> str:
-    """What the system prefers: parametrise it with ``light`` and ``dark``."""
+    """Return the colour scheme that the system prefers: parametrise it with ``light`` and ``dark``."""
     return "light"
 
 
 @pytest.fixture
 def viewport() -> tuple[int, int]:
-    """Width and height of the page in CSS pixels: parametrise it where they matter."""
+    """Return width and height of the page in CSS pixels: parametrise it where they matter."""
     return 1280, 900
 
 
 @pytest.fixture
 def context(browser: Browser, colour_scheme: str, viewport: tuple[int, int]) -> Iterator[BrowserContext]:
-    """A browser without history: no cookies, no storage."""
+    """Return a browser context without history: no cookies, no storage."""
     width, height = viewport
     made = browser.new_context(
         color_scheme="dark" if colour_scheme == "dark" else "light",
@@ -108,13 +108,13 @@ def context(browser: Browser, colour_scheme: str, viewport: tuple[int, int]) -> 
 
 @pytest.fixture
 def watch() -> Watch:
-    """What the test's pages said and asked for; looked at when the test is over."""
+    """Record the messages and requests of the test's pages; they are checked when the test ends."""
     return Watch()
 
 
 @pytest.fixture
 def page(context: BrowserContext, watch: Watch) -> Iterator[Page]:
-    """An empty page. After the test nothing may have gone wrong on it, nor left the places it may ask."""
+    """Return an empty page. It must end without errors, and without requests to places that are not allowed."""
     made = context.new_page()
     watch.follow(made)
     yield made
@@ -125,9 +125,9 @@ def page(context: BrowserContext, watch: Watch) -> Iterator[Page]:
 
 @pytest.fixture(scope="package")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Capture], Path]:
-    """``report(capture)`` is its saved page; the same capture is saved once."""
+    """Return ``report(capture)``, which saves the capture's page; the same capture is saved once."""
     folder = tmp_path_factory.mktemp("reports")
-    saved: dict[int, tuple[Capture, Path]] = {}  # the capture is kept, so that its id stays its own
+    saved: dict[int, tuple[Capture, Path]] = {}  # keeps the capture alive, so that its id is not reused
 
     def of(capture: Capture) -> Path:
         if id(capture) not in saved:
@@ -141,9 +141,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Capture], Path
 def standalone(
     page: Page, watch: Watch, report: Callable[[Capture], Path], tmp_path: Path
 ) -> Callable[..., Page]:
-    """``standalone(capture)`` opens the saved page of a capture; HTML text or a path will do as well.
+    """Return ``standalone(capture)``, which opens the capture's saved page; HTML text or a path is accepted too.
 
-    ``fragment`` is the part of the address behind ``#``.
+    ``fragment`` is the part of the address after ``#``.
     """
 
     def opened(shown: Capture | str | Path, fragment: str = "") -> Page:
@@ -163,13 +163,13 @@ def standalone(
 
 @pytest.fixture
 def viewer(standalone: Callable[..., Page]) -> Callable[[Capture], Viewer]:
-    """``viewer(capture)`` opens the saved page of a capture."""
+    """Return ``viewer(capture)``, which opens the capture's saved page."""
     return lambda shown: Viewer(standalone(shown), shown)
 
 
 @pytest.fixture(scope="package")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A notebook that was run: its first cell compiles a function and shows it, two more show saved captures."""
+    """Return an executed notebook: its first cell compiles a function and shows it, two more show saved captures."""
     _need("ipykernel", "nbformat", "nbclient")
     place = homes(tmp_path_factory.mktemp("book"))
     cells = [
@@ -182,13 +182,13 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """JupyterLab, with an empty configuration and a real kernel."""
+    """Return JupyterLab, with an empty configuration and a real kernel."""
     yield from _server("jupyterlab", tmp_path_factory)
 
 
 @pytest.fixture(scope="package")
 def nbclassic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The classic notebook, with an empty configuration and a real kernel."""
+    """Return the classic notebook, with an empty configuration and a real kernel."""
     yield from _server("nbclassic", tmp_path_factory)
 
 

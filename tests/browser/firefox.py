@@ -1,6 +1,6 @@
-"""Firefox as the distribution has it, driven over WebDriver BiDi, which it speaks by itself.
+"""Firefox from the distribution, driven over WebDriver BiDi, which it supports itself.
 
-Playwright's own protocol needs a Firefox of its own build, which is not there.
+Playwright's own protocol needs its own build of Firefox, which is not installed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import websocket
 
 START = 60
-"""Seconds that it may take to listen, and to answer."""
+"""Seconds within which it must listen, and answer."""
 
 ESCAPE = "\ue00c"
-"""What the protocol calls that key."""
+"""The protocol's name of that key."""
 
 _PREFERENCES = {
     "app.update.disabledForTesting": True,
@@ -35,11 +35,11 @@ class Firefox:
     """One browser with one page.
 
     Attributes:
-        errors: what its console said was wrong, and errors that nothing caught.
+        errors: errors in its console, and uncaught errors.
     """
 
     def __init__(self, address: str) -> None:
-        # A page may not connect, so that who sends where it comes from is refused.
+        # A page may not connect, so a sender with a web origin is refused.
         self._socket = websocket.create_connection(address, timeout=START, suppress_origin=True)
         self._ids = itertools.count(1)
         self.errors: list[str] = []
@@ -48,7 +48,7 @@ class Firefox:
         self._page = self.send("browsingContext.getTree")["contexts"][0]["context"]
 
     def send(self, method: str, **params: Any) -> Any:
-        """The result of a command. Raises ``RuntimeError`` with what the browser says of one that it refuses."""
+        """Return the result of a command. Raises ``RuntimeError`` with the browser's message if it is refused."""
         number = next(self._ids)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
         while True:
@@ -62,7 +62,7 @@ class Firefox:
         return message["result"]
 
     def open(self, file: Path, width: int, height: int) -> None:
-        """Open a page in a window of a size, and wait until it is alive."""
+        """Open a page in a window of a given size, and wait until it is interactive."""
         self.send(
             "browsingContext.setViewport", context=self._page, viewport={"width": width, "height": height}
         )
@@ -70,7 +70,7 @@ class Firefox:
         self.wait("() => document.querySelector('.compile-lens[data-alive], .compile-lens .cl-not-alive')")
 
     def read(self, function: str, *arguments: object) -> Any:
-        """What a function of the page returns, as plain data."""
+        """Return the result of a function of the page, as plain data."""
         given = ", ".join(json.dumps(one) for one in arguments)
         found = self.send(
             "script.evaluate",
@@ -95,13 +95,13 @@ class Firefox:
         assert self.read(looked), f"not in time: {function}"
 
     def frame(self) -> None:
-        """Wait until words have followed what is lit."""
+        """Wait until the words have been updated for the highlighted items."""
         self.read(
             "() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => setTimeout(done))))"
         )
 
     def click(self, x: float, y: float) -> None:
-        """Click on a place of the window, and take the pointer away."""
+        """Click at a position in the window, and move the pointer away."""
         moves = [{"type": "pointerMove", "x": round(x), "y": round(y)}]
         presses = [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
         self._act(
@@ -110,18 +110,18 @@ class Firefox:
         self.frame()
 
     def press(self, key: str) -> None:
-        """Press a key and let it go."""
+        """Press and release a key."""
         self._act(
             type="key", id="keys", actions=[{"type": kind, "value": key} for kind in ("keyDown", "keyUp")]
         )
         self.frame()
 
     def picture(self) -> bytes:
-        """The window as PNG."""
+        """Return the window as PNG."""
         return base64.b64decode(self.send("browsingContext.captureScreenshot", context=self._page)["data"])
 
     def close(self) -> None:
-        """End it."""
+        """Close the browser."""
         self.send("browser.close")
         self._socket.close()
 

@@ -1,4 +1,4 @@
-"""The way of the Tab key through a page: where it stops, what each stop is called, whether one sees it."""
+"""The path of the Tab key through a page: its stops, their names, and whether their focus outline is visible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACTIVE = """
 })()
 """
 
-# What marks the focus, and how many sides of the mark are within everything that cuts it off.
+# The element that marks the focus, and how many sides of its mark are not clipped by any ancestor.
 _MARK = """
 element => {
   const style = getComputedStyle(element);
@@ -58,8 +58,8 @@ app => {
 class Stop:
     """One stop of the Tab key.
 
-    ``name`` and ``role`` are the browser's, as it tells them to a screen reader. ``sides`` of its outline can be
-    seen; ``look`` is its outline, shadow and strokes.
+    ``name`` and ``role`` are those that the browser reports to a screen reader. ``sides`` of its outline are
+    visible; ``look`` is its outline, shadow and strokes.
     """
 
     element: ElementHandle
@@ -73,30 +73,30 @@ class Stop:
 
 
 class Keys:
-    """The keyboard on a page, and what has the focus."""
+    """The keyboard on a page, and the focused element."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self._session: CDPSession = page.context.new_cdp_session(page)
 
     def press(self, *keys: str) -> None:
-        """Presses keys, one after the other."""
+        """Press keys, one after the other."""
         for key in keys:
             self.page.keyboard.press(key)
 
     def focused(self) -> ElementHandle:
-        """What has the focus, inside of shadow roots too."""
+        """Return the focused element, also inside shadow roots."""
         element = self.page.evaluate_handle(_ACTIVE).as_element()
         if element is None:
             raise LookupError("nothing has the focus")
         return element
 
     def attribute(self, name: str) -> str | None:
-        """An attribute of what has the focus."""
+        """Return an attribute of the focused element."""
         return self.focused().get_attribute(name)
 
     def stop(self) -> Stop:
-        """What has the focus now."""
+        """Return the stop that has the focus now."""
         element = self.focused()
         mark = element.evaluate(_MARK)
         role, name = self._said()
@@ -112,11 +112,11 @@ class Keys:
         )
 
     def look(self, element: ElementHandle) -> str:
-        """What an element looks like now, as in a ``Stop``."""
+        """Return the current look of an element, as in a ``Stop``."""
         return str(element.evaluate(_MARK)["look"])
 
     def to(self, selector: str, key: str = "Tab", most: int = 150) -> ElementHandle:
-        """Presses Tab until what has the focus matches a selector."""
+        """Press Tab until the focused element matches a selector."""
         for _ in range(most):
             self.press(key)
             if self.focused().evaluate("(e, selector) => e.matches(selector)", selector):

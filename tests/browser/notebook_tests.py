@@ -1,4 +1,4 @@
-"""What holds in every front end of notebooks; each has a file of its own that runs these tests there.
+"""Tests that must pass in every notebook front end; each has its own file that runs these tests there.
 
 The full tier runs one of the two classes in JupyterLab, the other in the classic notebook.
 """
@@ -21,11 +21,11 @@ SHOWN = 3
 """Captures in the notebook of the tests."""
 
 LETTERS = "abxcvdd00iimyzzhlOjk"
-"""Each is a command of a notebook, where no field has the focus."""
+"""Each is a command of a notebook if no field has the focus."""
 
 
 class NotebookTests:
-    """The fixture ``opened`` opens the notebook, trusted or not."""
+    """Tests whose fixture ``opened`` opens the notebook, trusted or not."""
 
     def test_captures_of_a_trusted_notebook_are_alive_each_by_itself(
         self, page: Page, opened: Opened
@@ -69,13 +69,13 @@ class NotebookTests:
 
 
 class NotebookUseTests:
-    """What a reader does in a notebook: runs cells again, types, saves. ``opened`` as above."""
+    """Tests of a reader's actions in a notebook: rerun cells, type, save. ``opened`` is the same fixture."""
 
     @pytest.mark.slow
     def test_running_a_cell_again_leaves_nothing_behind(self, page: Page, opened: Opened) -> None:
         notebook = opened(trusted=True)
         alive(page, SHOWN)
-        for _ in range(2):  # a front end sets itself up at the first runs
+        for _ in range(2):  # a front end initializes itself during the first runs
             self._run_and_touch(page, notebook)
         heap = Heap(page)
         kept, nodes = heap.kept(), heap.nodes()
@@ -83,13 +83,13 @@ class NotebookUseTests:
             self._run_and_touch(page, notebook)
         app = alive(page, SHOWN).nth(1)
         size = app.evaluate("app => app.shadowRoot.querySelectorAll('*').length")
-        # What waits for a frame or a timer is let go soon; what has leaked stays.
+        # Objects that wait for a frame or a timer are released soon; leaked ones stay.
         for _ in range(20):
             more = heap.nodes() - nodes
             if heap.kept() <= kept and more < size:
                 break
             page.wait_for_timeout(500)
-        # A listener that stays somewhere holds its root as well.
+        # A listener that remains keeps its root alive as well.
         assert heap.kept() <= kept
         assert more < size, "not even one app of five stays"
 
@@ -111,7 +111,7 @@ class NotebookUseTests:
         assert box.input_value() == LETTERS
         assert notebook.cells() == before
         assert page.locator("[role=dialog]:visible, .modal:visible").count() == 0
-        # Beside the field, on a control: a letter means nothing there, to the notebook neither.
+        # Next to the field, on a control: neither the page nor the notebook reacts to a letter there.
         app.locator("button:visible").first.focus()
         page.keyboard.type("abxm")
         assert notebook.cells() == before

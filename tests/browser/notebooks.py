@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 START = 60_000
-"""Milliseconds that a front end and its kernel may take to be ready."""
+"""Milliseconds within which a front end and its kernel must be ready."""
 
 RUNS = (20_000, 20_000, START)
-"""Milliseconds that a cell may take before the key that runs it is pressed again."""
+"""Milliseconds before the key that runs a cell is pressed again."""
 
 _RUN = """
 import sys, nbclient, nbformat
@@ -34,13 +34,13 @@ nbformat.write(book, sys.argv[1])
 
 
 def cell(capture: Capture, file: Path) -> str:
-    """Code of a cell that shows a capture, by way of a file ``.json``; the kernel needs no torch for it."""
+    """Return the code of a cell that shows a capture through a ``.json`` file; the kernel needs no torch for it."""
     capture.save(file)
     return f"import compile_lens\ncompile_lens.load({str(file)!r})"
 
 
 def executed(cells: Sequence[str], homes: Homes) -> Path:
-    """A notebook with these cells, run."""
+    """Return a notebook with these cells, run."""
     import nbformat
 
     book = nbformat.v4.new_notebook(
@@ -49,7 +49,7 @@ def executed(cells: Sequence[str], homes: Homes) -> Path:
     )
     file = homes.top / "executed.ipynb"
     nbformat.write(book, file)
-    # In a process of its own: a kernel of this one would see the user's settings.
+    # In its own process: a kernel of this process would see the user's settings.
     done = subprocess.run(
         [sys.executable, "-c", _RUN, str(file)],
         env=homes.environment(),
@@ -64,7 +64,7 @@ def executed(cells: Sequence[str], homes: Homes) -> Path:
 
 
 def placed(book: Path, homes: Homes, name: str, *, trusted: bool) -> Path:
-    """A copy of a notebook in a server's folder. One that is not trusted came from elsewhere."""
+    """Return a copy of a notebook in a server's folder. An untrusted one counts as received from elsewhere."""
     import nbformat
     from nbformat.sign import NotebookNotary
 
@@ -80,7 +80,7 @@ def placed(book: Path, homes: Homes, name: str, *, trusted: bool) -> Path:
 
 
 def shown_by(file: Path) -> list[str]:
-    """The HTML that a notebook's file holds for each cell."""
+    """Return the HTML that a notebook's file contains for each cell."""
     import nbformat
 
     book = nbformat.read(file, as_version=4)
@@ -101,33 +101,33 @@ class Notebook:
             watch.expect(error)
         self.open()
 
-    # What the two front ends call their parts.
+    # Selectors of the two front ends.
 
     CELLS = OUTPUTS = DIRTY = ""
     KNOWN: tuple[str, ...] = ()
 
     def open(self) -> None:
-        """Open it, or open it anew, and wait for the kernel."""
+        """Open or reopen the notebook, and wait for the kernel."""
         self.page.goto(self.server.page(self.file))
         self.page.wait_for_selector(self.CELLS, timeout=START)
         self._wait_for_kernel()
 
     def outputs(self) -> Locator:
-        """The outputs that were drawn."""
+        """Return the rendered outputs."""
         return self.page.locator(f"{self.CELLS} {self.OUTPUTS}")
 
     def cells(self) -> list[str]:
-        """The text of each cell, as the front end has it."""
+        """Return the text of each cell, as shown by the front end."""
         raise NotImplementedError
 
     def run(self, number: int) -> None:
-        """Run a cell and wait until it has its new output."""
+        """Run a cell and wait for its new output."""
         cell = self.page.locator(self.CELLS).nth(number)
         outputs = cell.locator(self.OUTPUTS)
         outputs.evaluate_all("all => all.forEach((output) => output.setAttribute('data-old', ''))")
         fresh = "all => all.length > 0 && all.every((output) => !output.hasAttribute('data-old'))"
         for wait in RUNS:
-            # A front end that is still setting itself up can lose the key, so it is pressed again.
+            # A front end that is still initializing can lose the key, so it is pressed again.
             self._focus(number)
             self.page.keyboard.press("Control+Enter")
             if self.within(wait, lambda: bool(outputs.evaluate_all(fresh))):
@@ -140,9 +140,9 @@ class Notebook:
         self._wait_for_kernel()
 
     def save(self) -> None:
-        """Save it, and wait until the file has been written."""
+        """Save the notebook, and wait until the file has been written."""
         before = self.file.stat().st_mtime_ns
-        for wait in RUNS:  # as when a cell is run, the key can be lost
+        for wait in RUNS:  # the key can be lost, as when running a cell
             self.page.keyboard.press("Control+s")
             if self.within(wait, lambda: self.file.stat().st_mtime_ns != before):
                 break
@@ -162,7 +162,7 @@ class Notebook:
         raise NotImplementedError
 
     def within(self, wait: int, done: Callable[[], bool]) -> bool:
-        """Whether it is done before so many milliseconds have passed."""
+        """Return True if it is done within this many milliseconds."""
         until = time.monotonic() + wait / 1000
         while not done():
             if time.monotonic() > until:
@@ -195,7 +195,7 @@ class Classic(Notebook):
     CELLS = "#notebook-container .code_cell"
     OUTPUTS = ".output_subarea"
     DIRTY = "Jupyter.notebook.dirty"
-    KNOWN = ("/nbextensions/widgets/notebook/js/extension.js",)  # it always asks for that, there or not
+    KNOWN = ("/nbextensions/widgets/notebook/js/extension.js",)  # always requested, even if absent
 
     def cells(self) -> list[str]:
         found: list[str] = self.page.evaluate("() => Jupyter.notebook.get_cells().map((c) => c.get_text())")

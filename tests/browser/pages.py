@@ -1,4 +1,4 @@
-"""What tests ask of a page that shows captures, wherever it stands."""
+"""Checks of a page that shows captures, in any host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 ROOT = ".compile-lens"
 APP = f"{ROOT} .cl-app"
 ALIVE = 15_000
-"""Milliseconds that a page may take to come alive."""
+"""Milliseconds within which a page must become interactive."""
 
 _CONTRAST = """
 element => {
@@ -39,7 +39,7 @@ element => {
 """
 
 WITHOUT_PAPER = "() => document.querySelector('.compile-lens').removeAttribute('data-paper')"
-"""Has a page print what it does without a script."""
+"""Makes a page print as without a script."""
 
 _IMAGES = """
 async root => {
@@ -75,12 +75,12 @@ function (selector) {
 
 
 def static(page: Page, number: int = 0) -> Locator:
-    """The layer that needs no script, of one of the page's captures."""
+    """Return the layer that needs no script, for one of the page's captures."""
     return page.locator(f"{ROOT} .cl-static").nth(number)
 
 
 def alive(page: Page, count: int = 1) -> Locator:
-    """The apps of a page, once this many captures have come alive."""
+    """Return the apps of a page, once this many captures are interactive."""
     page.wait_for_function(
         "([ended, count]) => document.querySelectorAll(ended).length >= count",
         arg=[f"{ROOT}[data-alive], {ROOT} .cl-not-alive", count],
@@ -96,37 +96,37 @@ def alive(page: Page, count: int = 1) -> Locator:
 
 
 def search_box(app: Locator) -> Locator:
-    """The first field of an app that searches."""
+    """Return an app's first search field."""
     return app.locator("input[type=search]:visible").first
 
 
 def images(layer: Locator) -> list[int]:
-    """Width of each picture in pixels of its own; 0 for one that is broken."""
+    """Return the natural width of each picture in pixels; 0 for a broken one."""
     found: list[int] = layer.evaluate(_IMAGES)
     return found
 
 
 def contrast(element: Locator) -> float:
-    """Contrast of an element's text with what it stands on, as WCAG reckons it: at least 4.5 is wanted."""
+    """Return the WCAG contrast of an element's text with its background; it must be at least 4.5."""
     return float(element.evaluate(_CONTRAST)["contrast"])
 
 
 def is_dark(element: Locator) -> bool:
-    """Whether an element stands on a dark ground."""
+    """Return True if an element has a dark background."""
     return float(element.evaluate(_CONTRAST)["ground"]) < 0.18
 
 
 class Heap:
-    """What the page's memory holds, after a collection."""
+    """Counts objects in the page's memory after a garbage collection."""
 
     def __init__(self, page: Page) -> None:
         self._session: CDPSession = page.context.new_cdp_session(page)
 
     def kept(self) -> int:
-        """How many roots of captures are no longer in the document, but still in memory."""
+        """Return the number of capture roots that are detached from the document but still in memory."""
         group = {"objectGroup": "kept"}
         send = self._session.send
-        # Elements that no script holds are none of its objects; one that is held holds its whole tree.
+        # Elements that no script references are not among its objects; a referenced one keeps its whole tree alive.
         kind = send("Runtime.evaluate", {"expression": "Node.prototype", **group})["result"]["objectId"]
         found = send("Runtime.queryObjects", {"prototypeObjectId": kind, **group})["objects"]["objectId"]
         call = {"functionDeclaration": _KEPT, "arguments": [{"value": ROOT}], "returnByValue": True}
@@ -136,7 +136,7 @@ class Heap:
         return int(said["result"]["value"])
 
     def nodes(self) -> int:
-        """How many nodes the page has, shown or not."""
+        """Return the number of nodes of the page, shown or not."""
         for _ in range(2):
             self._session.send("HeapProfiler.collectGarbage")
         return int(self._session.send("Memory.getDOMCounters")["nodes"])

@@ -1,4 +1,4 @@
-"""Notebook servers as child processes, with a home of their own that holds no user's settings."""
+"""Notebook servers as child processes, each with its own home directory without user settings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 120.0
-"""Seconds that a server may take to answer."""
+"""Seconds within which a server must answer."""
 
 
 @dataclass(frozen=True)
 class Homes:
-    """The folders of one server: its notebooks, and what would else be in the user's home."""
+    """The folders of one server: its notebooks, and replacements for the user's home directory."""
 
     top: Path
 
@@ -41,11 +41,11 @@ class Homes:
 
     @property
     def settings(self) -> Path:
-        """Settings of JupyterLab's user, a file for each plugin."""
+        """Return the settings of JupyterLab's user, a file for each plugin."""
         return self.config / "lab" / "user-settings"
 
     def environment(self) -> dict[str, str]:
-        """Environment of a process that must see these folders and no other settings."""
+        """Return the environment of a process that must see these folders and no other settings."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "IPYTHON", "JPY_"))}
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         return {
@@ -64,7 +64,7 @@ class Homes:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs. ``url`` ends in ``/``."""
+    """A running server. ``url`` ends in ``/``."""
 
     app: str
     url: str
@@ -73,18 +73,18 @@ class Server:
 
     @property
     def places(self) -> tuple[str, str]:
-        """Addresses that its pages may ask: its own, and those of its sockets."""
+        """Return the addresses that its pages may request: its own, and those of its sockets."""
         return self.url, self.url.replace("http:", "ws:")
 
     def page(self, notebook: Path) -> str:
-        """Address of an opened notebook of its folder."""
+        """Return the address of an opened notebook of its folder."""
         path = notebook.relative_to(self.homes.notebooks).as_posix()
         below = "lab/tree" if self.app == "jupyterlab" else "notebooks"
         return f"{self.url}{below}/{path}?token={self.token}" + ("&reset" if below.startswith("lab") else "")
 
 
 def homes(top: Path) -> Homes:
-    """Folders for a server, with a kernel that is the running interpreter."""
+    """Return folders for a server, with a kernel that is the running interpreter."""
     made = Homes(top)
     kernel = made.data / "kernels" / "python3"
     config = made.config / "labconfig"
@@ -103,7 +103,7 @@ def homes(top: Path) -> Homes:
         "language": "python",
     }
     (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    # It would ask the user whether it may fetch news, and look for updates.
+    # Otherwise it would ask the user for permission to fetch news, and look for updates.
     off = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
     (config / "page_config.json").write_text(json.dumps(off), encoding="utf-8")
     return made
@@ -124,7 +124,7 @@ def started(app: str, homes: Homes) -> Iterator[Server]:
         "--ServerApp.allow_root=True",
     ]
     if app == "jupyterlab":
-        options += ["--ServerApp.jpserver_extensions={'jupyter_lsp': True}"]  # its pages ask for it
+        options += ["--ServerApp.jpserver_extensions={'jupyter_lsp': True}"]  # its pages request it
         options += ["--LabApp.news_url=", "--LabApp.extension_manager=readonly"]
         options += ["--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate"]
     log = homes.top / "server.log"
@@ -136,7 +136,7 @@ def started(app: str, homes: Homes) -> Iterator[Server]:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # its kernels end with it, also if it does not end them
+            start_new_session=True,  # its kernels end with it, even if it does not end them
         )
         server = Server(app, f"http://127.0.0.1:{port}/", token, homes)
         try:

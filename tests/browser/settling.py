@@ -1,4 +1,4 @@
-"""Waits until a page has done all that it set out to do, however long that takes: a state, and not a time."""
+"""Waits until a page has finished all pending work, however long it takes: for a state, not for a time."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ SCRIPT = """
   };
 })();
 """
-"""Runs in each page before its own scripts do."""
+"""Runs in each page before its own scripts."""
 
 
 def settle(page: Page | Frame, most: int = 20_000) -> None:
-    """Wait until nothing is pending on a page; fail after so many milliseconds, with what is."""
+    """Wait until nothing is pending on a page; after so many milliseconds, fail and list the pending work."""
     page.evaluate("(most) => window.__settled(most)", most)

@@ -1,4 +1,4 @@
-"""Pages for everyone: axe-core finds nothing, forced colours keep bars and tags, nothing moves unasked."""
+"""Accessibility: axe-core finds nothing, forced colours keep bars and tags, nothing moves without user action."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ PAGES: dict[str, Callable[[], Capture | str]] = {
 
 
 def violations(page: Page) -> list[tuple[str, str]]:
-    """Rule and element of everything that axe-core objects to."""
+    """Return the rule and the element of every violation that axe-core reports."""
     if not AXE.is_file():
         not_here("axe-core is not installed: run npm ci in tests/viewer")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[list[str]] = page.evaluate(_VIOLATIONS)
-    # axe joins the texts of a drawing without blanks ("sinaten.sin.default"), and then misses them in the name of a
-    # node, which is "sin, aten.sin.default, float32[1000]".
+    # axe joins the texts of a drawing without blanks ("sinaten.sin.default"), and then does not find them in the name
+    # of a node, which is "sin, aten.sin.default, float32[1000]".
     drawn = "label-content-name-mismatch"
     return [
         (rule, f"{at}: {part[:200]}") for rule, at, part in found if rule != drawn or "graph-stop" not in part
@@ -64,7 +64,7 @@ def violations(page: Page) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def opened(standalone: Standalone) -> Callable[[str], Locator]:
-    """``opened(name)`` is the app of a page."""
+    """Return ``opened(name)``, the app of a page."""
 
     def of(name: str) -> Locator:
         page = standalone(PAGES[name]())
@@ -81,7 +81,7 @@ def opened(standalone: Standalone) -> Callable[[str], Locator]:
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(opened: Callable[[str], Locator], name: str, colour_scheme: str) -> None:
-    """At rest, with something pinned, and with each tab of the right pane."""
+    """Without selection, with a pinned item, and with each tab of the right pane."""
     app = opened(name)
     page = app.page
     assert violations(page) == []
@@ -228,7 +228,7 @@ all => all.map((e) => {
   return [e.ariaPressed === "true", under || outlineStyle !== "none"];
 })
 """
-"""Whether each is pressed, and whether it has a mark of that."""
+"""Returns whether each button is pressed, and whether it shows that with a mark."""
 
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])

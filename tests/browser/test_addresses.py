@@ -1,4 +1,4 @@
-"""What the page says that a thing is in Python is taken by Python."""
+"""Python accepts the expressions that the page shows for its items."""
 
 from __future__ import annotations
 

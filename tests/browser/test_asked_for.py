@@ -1,4 +1,4 @@
-"""What one asks for by a click or a key is what one sees: nothing jumps away, and no click is lost."""
+"""A click or a key brings its result into view: nothing jumps away, and no click is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = pytest.mark.parametrize("viewport", [(1280, 720)])
 
 
 def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
-    """Names of the boxes of a graph that are in its window, in part at least; an open one is ``.open``."""
+    """Return names of the boxes of a graph that are at least partially in its window; an open one is ``.open``."""
     return set(
         pane.evaluate(
             """(pane, which) => {
@@ -45,7 +45,7 @@ def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
 
 
 def _once(page: Viewer, seen: Callable[[], set[str]]) -> set[str]:
-    """What is seen, as soon as anything is: boxes are drawn a few at a time, which takes longer beside other tests."""
+    """Return the first non-empty result: boxes are drawn a few at a time, which takes longer on a busy machine."""
     for _ in range(100):
         found = seen()
         if found:
@@ -80,7 +80,7 @@ def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
     pane.locator("button:text-is('close all')").click()
     page.frame()
     assert _once(page, lambda: frames & _in_view(pane))
-    # From within the second one it is that one.
+    # With the second block in view, it is that one.
     pane.locator("button:text-is('open level')").click()
     page.frame()
     name = pane.locator(".heading", has_text="blocks.1").last
@@ -123,13 +123,13 @@ def test_the_address_names_the_phase_and_back_undoes_it(standalone: Callable[...
 @pytest.mark.parametrize("key", ["Escape", "ArrowDown"])
 @pytest.mark.exhaustive
 def test_a_click_on_a_step_is_not_lost(viewer: Open, viewport: tuple[int, int], key: str) -> None:
-    """Where the row is a chain for the sake of the line with the focus, and would be none without that."""
+    """The row shows a chain because of the line with the focus; without it there would be none."""
     page = viewer(captures.layer())
     page.opened()
     y = box(page.find(".flow-name:text-is('fused')"))["y"] + 6
 
     def under(x: float) -> str:
-        """The number of the stage or the name of the step that is there."""
+        """Return the number of the stage or the name of the step at that position."""
         read = """(app, [x, y]) => {
           const under = app.shadowRoot.elementFromPoint(x, y);
           return under.closest(".flow-noun")?.dataset.stage ?? under.closest(".flow-verb")?.innerText ?? "";
@@ -194,7 +194,7 @@ def test_a_kernel_that_is_half_in_view_is_chosen_by_a_click(viewer: Open, viewpo
 
 @WIDE
 def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int, int]) -> None:
-    """Those of library calls as well, and by the operator, as graphs know it."""
+    """Library calls are included, and found by the operator's name in the graphs."""
     page = viewer(captures.layer())
     page.opened()
     pane = page.find(".frame:has(.code-launches)")
@@ -245,7 +245,7 @@ def test_find_counts_over_all_panes_and_closes_what_it_opened(
 
 @WIDE
 def test_find_says_what_became_of_a_call(viewer: Open, viewport: tuple[int, int]) -> None:
-    """By hand: ATen has no operator of that name, for it is a product, an error function and a sum."""
+    """ATen has no operator of that name: counted by hand, it is a product, an error function and a sum."""
     page = viewer(capture(lambda x: torch.nn.functional.gelu(x) + 1, torch.rand(8)))
     page.opened()
     page.find(".find-all").fill("gelu")
@@ -294,7 +294,7 @@ def test_a_stage_says_what_a_click_does(viewer: Open) -> None:
 
 
 def test_a_question_mark_lists_the_keys(viewer: Open) -> None:
-    """Each of them does what the list says: `tests/browser/test_keyboard.py`."""
+    """`tests/browser/test_keyboard.py` checks that each key does what the list describes."""
     page = viewer(captures.sin_cos())
     page.opened()
     page.page.keyboard.press("?")
@@ -314,7 +314,7 @@ def test_a_question_mark_lists_the_keys(viewer: Open) -> None:
 
 
 def test_what_nothing_saved_has_not_the_colour_of_a_saving(viewer: Open) -> None:
-    """A sine alone is one launch and moves what eager PyTorch moves; sin² + cos² makes fewer, and moves less."""
+    """A single sine is one launch and moves as many bytes as eager PyTorch; sin² + cos² makes fewer and moves less."""
     alone = viewer(capture(lambda x: torch.sin(x), torch.rand(64))).find(".top-savings")
     assert "1 eager op → 1 launch" in alone.inner_text() and "~512 B" in alone.inner_text()
     assert alone.locator(".saving-after").count() == 0

@@ -1,4 +1,4 @@
-"""What a large model opens on: the beginning of its story, in every pane."""
+"""The first view of a large model's page: every pane shows the beginning."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _encoder(layers: int) -> tuple[object, object]:
 
 @functools.cache
 def encoder() -> Capture:
-    """Torch's own transformer, whose first layer makes what the others use too."""
+    """Return torch's own transformer, whose first layer computes values that the others use too."""
     return capture(*_encoder(5))
 
 
 @functools.cache
 def fast_encoder() -> Capture:
-    """The same without gradients: each layer is one operator of the library, and no kernel has a source."""
+    """Return the same without gradients: each layer is one library operator, and no kernel has a source."""
     import torch
 
     model, x = _encoder(3)
@@ -50,7 +50,7 @@ def fast_encoder() -> Capture:
 
 @pytest.fixture
 def viewer(standalone: Standalone) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture and waits for what it opens with."""
+    """Return ``viewer(capture)``, which opens the capture's saved page and waits for its initial view."""
 
     def opened(shown: Capture) -> Viewer:
         page = Viewer(standalone(shown), shown)
@@ -70,13 +70,13 @@ def test_every_pane_of_a_transformer_opens_at_the_beginning(
     assert set(seen["source"]) & set(seen["graph"]) & set(seen["code"]), seen
     graph, code = page.find(".graph-view"), page.find(".code-pane")
     assert graph.evaluate("e => e.scrollTop") == 0
-    # What is in the middle of the graph is no blank ground.
+    # The middle of the graph shows a node, not empty space.
     view = box(graph)
     faces = [box(one) for one in page.find(".node:not(.open) > .graph-stop > .face:not(.back)").all()]
     middle = view["x"] + view["width"] / 2
     inside = [f for f in faces if view["y"] <= f["y"] < view["y"] + view["height"] - 30]
     assert len([f for f in inside if f["x"] < middle < f["x"] + f["width"]]) >= 2
-    # The list of launches stands at its beginning, and the kernel that is open is in view in it.
+    # The list of launches is scrolled to its beginning, and the open kernel is in view in it.
     strip = box(code.locator(".code-launches"))
     rows = sorted((box(row) for row in code.locator(".code-tab:visible").all()), key=lambda row: row["y"])
     top = next(i for i, row in enumerate(rows) if row["y"] >= strip["y"] - 15)
@@ -85,7 +85,7 @@ def test_every_pane_of_a_transformer_opens_at_the_beginning(
     if opened.count():
         row = box(opened)
         assert strip["y"] <= row["y"] and row["y"] + row["height"] <= strip["y"] + strip["height"]
-    # The first line of the source that computes is in view, high in its pane.
+    # The first source line that computes is in view, near the top of its pane.
     source = box(page.pane("python"))
     first = box(page.find(".source-pane :is(.listing-number.coloured, .call[role=button])").first)
     assert source["y"] < first["y"] < source["y"] + 0.6 * source["height"]
@@ -112,14 +112,14 @@ def test_a_click_brings_every_pane_to_its_first_hit(viewer: Open, viewport: tupl
         parts = tabs.nth(number - 1).locator("[data-part]")
         return [part.get_attribute("data-part") for part in parts.all()]
 
-    # The same kernel of a later layer: what it came from comes into view beside it.
+    # The same kernel of a later layer: its origin scrolls into view beside it.
     later = next(n for n in range(first + 8, tabs.count()) if units(n) == units(first))
     tabs.nth(later - 1).click()
     page.frame()
     lit: list[list[int]] = page.app.evaluate(LIT_IN_VIEW)
     assert len(lit) == 3 and all(seen > 0 for seen, _ in lit), lit
     assert page.find(".graph-view").evaluate("e => e.scrollTop") > 0
-    # A line of the source, of which the kernel that is open has some: all go to where it came first.
+    # A source line with several kernels, including the open one: all panes scroll to its first result.
     line = page.find(".source-pane .listing-line.coloured").first
     page.click(line)
     page.frame()
@@ -184,7 +184,7 @@ def test_words_of_a_graph_and_of_launches_are_whole(
 def test_on_a_phone_it_opens_at_the_beginning_too(viewer: Open, viewport: tuple[int, int]) -> None:
     page = viewer(encoder())
     assert page.page.evaluate("() => scrollY") == 0
-    # The graph is not seen together with the code: it need not go to what that is open on.
+    # The graph is not visible together with the code, so it need not scroll to the open kernel's nodes.
     assert page.find(".graph-view").evaluate("e => e.scrollTop") == 0
 
 

@@ -1,4 +1,4 @@
-"""What is copied of a chain."""
+"""Text copied from a chain."""
 
 from __future__ import annotations
 

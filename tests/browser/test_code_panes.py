@@ -1,4 +1,4 @@
-"""Code and fusion in the viewer: they show what the record holds."""
+"""The viewer's code and fusion panes show the contents of the record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
         head = pane.locator(".code-panel")
         assert head.locator(".kernel-name").inner_text() == kernel.name
         said = head.inner_text()
-        # Of several equal kernels the list has one row, and each says which part of the row's launches is its own.
+        # Several equal kernels share one row of the list, and each shows its own share of the row's launches.
         assert re.search(rf"^{kernel.launches} (of \d+ )?launch", said, re.M)
         for name in kernel.origins[:12]:
             assert name in said
@@ -99,7 +99,7 @@ def test_boilerplate_is_folded_and_a_copy_is_whole(viewer: Open) -> None:
     pane.locator(".listing-fold[aria-expanded=true]").first.click()
     page.ready("forward.code")
     assert numbers() == shut
-    # Lines of kernels are hidden only where they say the same again, and launches never.
+    # Kernel lines are hidden only if they are repetitions, and launches never are.
     again = [text for text in pane.locator(".listing-fold").all_inner_texts() if "the same again" in text]
     for kernel in code.kernels:
         traced = {kernel.first_line + mark.line - 1 for mark in kernel.lines if mark.origins}
@@ -227,7 +227,7 @@ def test_a_search_leaves_tidied_code_as_it_is(viewer: Open) -> None:
     assert casts and not any("static_cast<int64_t>" in line for line in before), "tidied"
     assert found("exp") == before and pane.locator("mark").count() >= 1
     assert box.evaluate("e => e.scrollLeft") == 0
-    # What is left out is found all the same, in a line that begins where it did.
+    # Search also finds omitted text, in a line that begins where it did.
     whole = found("static_cast<int64_t>")
     assert sum("static_cast<int64_t>" in line for line in whole) > 0
     indents = [[len(line) - len(line.lstrip()) for line in lines] for lines in (before, whole)]

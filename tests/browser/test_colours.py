@@ -1,4 +1,4 @@
-"""What shows without a click: a colour and a tag for each unit of work, the same in source, graph and kernel."""
+"""Colours visible without a click: a colour and a tag for each unit of work, the same in source, graph and kernel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fill(element: Locator) -> str:
 
 
 def bar(page: Viewer, key: str, line: Locator) -> str:
-    """The bar at the left of a line."""
+    """Return the bar at the left of a line."""
     row = line.get_attribute("data-row")
     number = page.pane(key).locator(f".listing-number[data-row='{row}']")
     return str(number.evaluate("e => getComputedStyle(e).backgroundImage"))
@@ -128,7 +128,7 @@ def test_modules_of_a_single_call_have_a_colour_each_and_their_names_stand_on_th
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
 @pytest.mark.exhaustive
 def test_names_of_modules_leave_their_line_to_be_read(viewer: Open, viewport: tuple[int, int]) -> None:
-    """A row of names below it; what has no room there is counted, and none stands over another."""
+    """A row of names is below the line; names that do not fit are counted, and none overlaps another."""
     page = viewer(captures.sequence())
     line = page.pane("python").locator(".listing-line", has_text="return self.")
     text, *tags = map(box, (line, *line.locator(".tag").all()))

@@ -1,4 +1,4 @@
-"""A comparison as a living page: one source, a column for each target, the same colours, and what only one has."""
+"""A comparison as an interactive page: one source, a column for each target, the same colours, and the differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Open = Callable[[], "Locator"]
 
 @pytest.fixture
 def app(standalone: Callable[..., Page]) -> Open:
-    """``app()`` is the living page of a comparison of three targets."""
+    """Return ``app()``, the interactive page of a comparison of three targets."""
 
     def opened() -> Locator:
         page = standalone(document(captures.compared()))
@@ -42,7 +42,7 @@ def app(standalone: Callable[..., Page]) -> Open:
 
 
 def units(lines: Locator) -> set[str]:
-    """Colours of the bars of lines that are in view, by number."""
+    """Return the bar colours of the visible lines, by number."""
     found: list[str] = lines.evaluate_all(
         """
         (all) => all.filter((e) => {
@@ -104,7 +104,7 @@ column => [...column.querySelectorAll(".listing-line.coloured")].map((row) => {
   return { seen, over: text.getBoundingClientRect().right > first + 1, letters: `${text}`.trim().length };
 })
 """
-"""Of each coloured row whether its tags are in view, and whether they stand over its code."""
+"""Returns, for each coloured row, whether its tags are in view, and whether they overlap its code."""
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
@@ -113,7 +113,7 @@ def test_tags_stand_beside_the_code_of_each_column(app: Open, viewport: tuple[in
     for column in page.locator(".compare-column").all():
         rows = column.evaluate(_TAGS)
         assert rows and all(row["seen"] for row in rows), "or colour alone would tell"
-        # Where there is no room for both they stand over the end of the code.
+        # If there is no room for both, they overlap the end of the code.
         assert not any(row["over"] for row in rows if row["letters"] <= viewport[0] / 45), rows
 
 
@@ -259,7 +259,7 @@ def test_on_a_phone_a_column_is_as_high_as_its_text_up_to_a_screen(
         text, shown = column.locator(".listing-body"), column.locator(".listing-box")
         whole = box(shown)["height"] >= box(text)["height"] - 1
         assert whole or abs(box(column)["height"] - viewport[1] * 0.75) < 2
-        # Below the text is nothing but a bar to scroll sideways.
+        # Below the text there is only a horizontal scroll bar.
         assert box(shown)["height"] <= box(text)["height"] + 20
 
 
@@ -288,7 +288,7 @@ def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, i
 
 
 def test_one_graph_stands_for_all_where_they_are_equal_and_is_lit_with_them(app: Open) -> None:
-    """Names of the nodes of each: the record's. A pin from any column, and from a node to all of them."""
+    """The node names are those of each record. A pin in any column lights all, and so does a pin on a node."""
     comparison = captures.compared()
     graphs = [
         [node.name for node in c.compilations[0].graphs["inference"].nodes]
@@ -314,7 +314,7 @@ def test_one_graph_stands_for_all_where_they_are_equal_and_is_lit_with_them(app:
 
 
 def test_graphs_that_differ_are_chosen_by_column(standalone: Callable[..., Page]) -> None:
-    """One adds for the CPU what the other does not have: each has its own nodes."""
+    """The CPU graph has one more addition than the other: each shows its own nodes."""
     one = compile_lens.capture(lambda x: x.sin() + 1, torch.rand(64))
     two = compile_lens.capture(lambda x: x.cos() * x.exp(), torch.rand(64))
     page = standalone(document(Comparison.of(one, two)))

@@ -1,4 +1,4 @@
-"""A page where its script may not run, or only shut in: all of it can be read all the same."""
+"""A page whose script may not run, or runs only in a sandbox, can still be read completely."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACE = "http://127.0.0.1:9/page.html"
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_under_a_policy_without_inline_scripts(page: Page, watch: Watch, report: Report, policy: str) -> None:
-    """As a host sends it that serves pages of others."""
+    """The policy is that of a host that serves third-party pages."""
     text = report(captures.sin_cos()).read_text(encoding="utf-8")
     headers = {"content-security-policy": policy, "content-type": "text/html; charset=utf-8"}
     page.route(PLACE, lambda route: route.fulfill(body=text, headers=headers))
@@ -62,7 +62,7 @@ def test_in_a_frame_without_scripts(
 def test_in_a_frame_with_scripts_it_is_alive(
     page: Page, watch: Watch, report: Report, made: Callable[[], Capture], tmp_path: Path
 ) -> None:
-    """A frame without an origin of its own has no storage and no history that it may write."""
+    """A frame without its own origin has no storage and no writable history."""
     frame = _framed(page, watch, report(made()), "allow-scripts", tmp_path)
     frame.wait_for_selector(f"{ROOT}[data-alive], {ROOT} .cl-not-alive", state="attached")
     assert frame.locator(f"{ROOT} .cl-not-alive").all_inner_texts() == []
@@ -89,7 +89,7 @@ def _framed(page: Page, watch: Watch, report: Path, sandbox: str, folder: Path) 
 
 
 def _whole(frame: Frame) -> None:
-    """Every part can be read: what was saved, the stages, the source, drawings and code, each fold opens."""
+    """Assert that every part can be read: the saved figures, the stages, source, drawings and code; each fold opens."""
     assert frame.locator(f"{ROOT}[data-alive]").count() == 0
     layer = frame.locator(f"{ROOT} .cl-static").first
     assert layer.is_visible() and contrast(layer) >= 4.5

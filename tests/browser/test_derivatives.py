@@ -1,7 +1,7 @@
-"""What a call is and what only its derivative needs: the row of the stages, the graph and the code say the same.
+"""Separates the work of a call from the work for its derivative: the stage row, the graph and the code agree.
 
-Autograd needs ``sin(x)`` for the derivative of ``cos(x)``: where the backward works it out again, the forward's is the
-program's alone.
+Autograd needs ``sin(x)`` for the derivative of ``cos(x)``: if the backward recomputes it, the forward's belongs to
+the program alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OWN, NEEDED = ".lit:not(.lit-needed)", ".lit-needed"
 
 
 def numbers(page: Viewer, phase: str, by: str) -> list[int]:
-    """The lines of the kernel that bear a class, folds opened."""
+    """Return the kernel lines that have a CSS class, with folds opened."""
     pane = page.pane(f"{phase}.code")
     page._open_folds([f"{phase}.code"], 0)
     return sorted(
@@ -39,7 +39,7 @@ def numbers(page: Viewer, phase: str, by: str) -> list[int]:
 
 
 def chip(page: Viewer, key: str) -> tuple[list[str], int]:
-    """The first names on a chip of the row of the stages, and how many there are in all."""
+    """Return the first names on a chip of the stage row, and how many there are in total."""
     page.frame()
     said = page.chip(key).locator(".flow-count").inner_text()
     names, _, more = said.partition(" +")
@@ -47,7 +47,7 @@ def chip(page: Viewer, key: str) -> tuple[list[str], int]:
 
 
 def written(kernel_source: str, first: int, *patterns: str) -> list[int]:
-    """The numbers of lines of which one of some patterns is a part."""
+    """Return the numbers of lines that contain one of the given patterns."""
     return [
         first + i
         for i, line in enumerate(kernel_source.split("\n"))
@@ -56,14 +56,14 @@ def written(kernel_source: str, first: int, *patterns: str) -> list[int]:
 
 
 def value(source: str, pattern: str) -> str:
-    """The variable that a line makes."""
+    """Return the variable that a line assigns."""
     return next(
         m[1] for line in source.split("\n") if (m := re.search(r"auto (tmp\d+) = .*" + pattern, line))
     )
 
 
 def of_forward(source: str) -> dict[str, list[str]]:
-    """By hand, for each call of sin² + cos² the lines of the forward's kernel that compute it or what it reads."""
+    """Return, by hand, for each call of sin² + cos² the forward kernel's lines that compute it or what it reads."""
     sin, cos = value(source, r"\.sin\(\)"), value(source, r"\.cos\(\)")
     return {
         "sin": [r"loadu?\(in_ptr0", r"\.sin\(\)"],
@@ -74,14 +74,14 @@ def of_forward(source: str) -> dict[str, list[str]]:
 
 
 def of_backward(source: str) -> dict[str, list[str]]:
-    """The same of the backward's: 2·cos·g·(-sin) + 2·sin·g·cos, which computes both again."""
+    """Return the same for the backward: 2·cos·g·(-sin) + 2·sin·g·cos, which recomputes both."""
     sin, cos = value(source, r"\.sin\(\)"), value(source, r"\.cos\(\)")
     neg = value(source, r"\.neg\(\)")
     scaled_cos, scaled_sin = value(source, rf"{cos} \* tmp\d+;"), value(source, rf"{sin} \* tmp\d+;")
     of_cos, of_sin = value(source, rf"\* {scaled_cos};"), value(source, rf"\* {scaled_sin};")
     ends = [rf"= {of_cos} \* {neg}", rf"= {of_sin} \* {cos}", r"= tmp\d+ \+ tmp\d+;", r"\.store\("]
     both = [r"loadu?\(in_ptr1", r"\.sin\(\)", r"\.cos\(\)"]
-    # Written once, read by both.
+    # Assigned once, read by both.
     two = [r"static_cast<float>\(2\.0\)", r"Vectorized<float>\(tmp\d+\)"]
     return {
         "sin": [*both, *ends[1:]],
@@ -93,7 +93,7 @@ def of_backward(source: str) -> dict[str, list[str]]:
 
 NODES = {
     "forward": {"sin": {"sin"}, "pow_1": {"pow_1"}, "cos": {"cos"}, "pow_2": {"pow_2"}},
-    # cos and sin of the backward are computed again, and each is needed by the derivative of the other.
+    # The backward recomputes cos and sin, and the derivative of the other needs each of them.
     "backward": {
         "sin": {"sin", "cos", "mul_5", "add_1"},
         "pow_1": {"pow_4", "mul_3", "mul_4"},
@@ -124,7 +124,7 @@ def test_chip_graph_and_code_light_the_same_for_each_call(viewer: Open, phase: s
         assert outlined == NODES[phase][call], call
         names, count = chip(page, phase)
         assert count == len(outlined) and set(names) <= outlined
-        # The forward hands only x over: none of its nodes is needed by a derivative.
+        # The forward saves only x: no derivative needs any of its nodes.
         assert page.lit(phase, by=NEEDED) == [] and numbers(page, phase, NEEDED) == []
         page.page.keyboard.press("Escape")
 
@@ -139,7 +139,7 @@ def test_what_the_derivative_needs_is_a_group_of_its_own_with_words(viewer: Open
     page.leave()
     (kernel,) = shown.compilations[0].code["forward"].kernels
     row = page.pane("forward.code").locator(f".listing-line{NEEDED}").first
-    # Before the tags, where it has room beside the code.
+    # Before the tags, where there is room beside the code.
     tags = row.locator(".tags")
     assert "derivative" in tags.evaluate("e => getComputedStyle(e, '::before').content")
     assert "derivative" not in row.evaluate("e => getComputedStyle(e, '::after').content")
@@ -156,7 +156,7 @@ def test_what_the_derivative_needs_is_a_group_of_its_own_with_words(viewer: Open
 
 
 def program(seed: int) -> Capture:
-    """A capture of a function of several lines by dice, with a gradient."""
+    """Return a capture of a function with several random lines, with a gradient."""
     roll = random.Random(seed)
     lines, names = ["import torch", "def f(x):"], ["x"]
     for i in range(roll.randint(4, 7)):

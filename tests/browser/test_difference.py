@@ -1,4 +1,4 @@
-"""A difference as a living page: the cause first, both sources and kernels, only what differs open, and all linked."""
+"""A diff as an interactive page: the cause first, both sources and kernels, only differences unfolded, all linked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 @pytest.fixture
 def found() -> Difference:
-    """Of two versions of one function."""
+    """Return the diff of two versions of one function."""
     return captures.differing()
 
 
@@ -54,7 +54,7 @@ def test_the_first_look_says_the_cause_and_shows_both_sides(
     before, after = found.figures["launches"]
     assert f"{before} → {after}" in page.locator(".compare-differs .flow-count").all_inner_texts()
     assert page.locator(".compare-band .source-pane").count() == page.locator(".compare-column").count() == 2
-    # Only what differs is open, and each line that is has its sign.
+    # Only differences are unfolded, and each unfolded line has its sign.
     assert page.locator(".compare-only[aria-pressed=true]").count() == 1
     for column in page.locator(".compare-column").all():
         open_lines = column.locator(".listing-line[data-item]")
@@ -72,7 +72,7 @@ def test_nothing_is_squeezed_by_what_is_below(app: Callable[[], Locator], viewpo
     page = app()
     top, row = (box(page.locator(f".compare-screen > {part}")) for part in (".top", ".flow"))
     assert row["height"] == (52 if viewport[1] > 640 else 46)
-    # On a phone the cause has lines of its own.
+    # On a phone the cause has its own lines.
     least = 42 if viewport[1] > 640 else 36
     assert top["height"] == least or (viewport[0] < 640 and top["height"] > least)
     for part in page.locator(".compare-flow .flow-noun, .compare-flow .flow-phase, .compare-only").all():
@@ -114,7 +114,7 @@ _CODE = """
   return places.every((one) => one.right <= right + 1) && (!beside || last.bottom > beside.top);
 })
 """
-"""Of each row whether all of its text is in the column; its tags stand beside the last part of it."""
+"""Returns, for each row, whether all of its text is in the column; its tags are beside the last part of it."""
 
 
 @pytest.mark.parametrize("tidy", [True, False])
@@ -200,7 +200,7 @@ COLOURS_IN_VIEW = """
 def test_the_head_is_low_and_each_unit_is_seen_in_the_code(
     app: Callable[[], Locator], viewport: tuple[int, int]
 ) -> None:
-    """Without a click: the softmax, the sorting and the product have a colour each, in the sources and below them."""
+    """Without a click, the softmax, the sort and the product each have a colour, in the sources and below them."""
     page = app()
     most = 96 if viewport[1] > 640 else 84
     assert 60 < box(page.locator(".compare-band"))["y"] <= most
@@ -225,7 +225,7 @@ OTHER = SLOW.replace("torch.tanh(x)", "torch.cumsum(x, 1)").replace("x * 2", "to
 def test_the_graph_opens_where_the_first_difference_is(
     standalone: Callable[..., Page], viewport: tuple[int, int], last: str
 ) -> None:
-    """The operator of the first cause, though the graph is long and many others stand before it, some of its line."""
+    """The graph shows the operator of the first cause, although many others precede it, some of the same line."""
     steps = "".join("    x = torch.softmax(torch.relu(x @ x) + x, 1)\n" for _ in range(4))
     text = f"import torch\n\n\ndef net(x):\n{steps}    x = {last}\n    return x.sum(0)\n"
     page = standalone(document(captures.difference(text.format("sin"), text.format("tanh"))))
@@ -245,7 +245,7 @@ def test_the_graph_opens_where_the_first_difference_is(
 def test_several_causes_leave_sources_and_code_in_view(
     standalone: Callable[..., Page], viewport: tuple[int, int]
 ) -> None:
-    """The first cause and what it came to, a line each; the sources open on the causes, though they are long."""
+    """The first cause and its effect have a line each; the long sources are scrolled to the causes."""
     several = captures.difference(SLOW, OTHER)
     assert len(several.causes) > 3
     page = standalone(document(several))
@@ -283,7 +283,7 @@ _END_OF_NUMBER = "e => e.getBoundingClientRect().right - parseFloat(getComputedS
 
 
 def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
-    """Between the number and the text of each row, however long it is and wherever it is scrolled to."""
+    """Signs are between the number and the text of each row, whatever its length and the scroll position."""
     page = app()
     for part in (".compare-band .source-pane", ".compare-column"):
         for one in page.locator(part).all():
@@ -298,17 +298,17 @@ def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
 
 
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:
-    """Although the names and the line numbers are others."""
+    """Counterparts are lit although names and line numbers differ."""
     page = app()
     panes, title = page.locator(".compare-band .source-pane"), page.locator(".compare-graph .frame-title")
     page.locator(".compare-place", has_text="net.py:7").first.click()
-    title.hover()  # nothing is lit by it
+    title.hover()  # it lights nothing
     lit = [pane.locator(".listing-line.lit").all_inner_texts() for pane in panes.all()]
     assert [text.strip() for text in lit[1]] != [] and all("sort" in text for text in lit[1])
     assert lit[0] == [], "nothing of the first is the sorting"
     page.page.keyboard.press("Escape")
     panes.first.locator(".listing-line", has_text="torch.softmax(x, 1)").click(position={"x": 60, "y": 8})
-    title.hover()  # nothing is lit by it
+    title.hover()  # it lights nothing
     (line,) = panes.nth(1).locator(".listing-line.lit").all_inner_texts()
     assert "torch.softmax(alpha, 1)" in line
     assert page.locator(".compare-column").nth(1).locator(".lit").count() > 0
@@ -347,18 +347,18 @@ def net(x):
     y = torch.sin(x) ** 2
     return torch.sort(y)[0] + torch.cos(x) ** 2
 """
-"""One line of five calls, then two lines with a sorting between two of its parts."""
+"""One line of five calls, then two lines with a sort between two of its parts."""
 
 
 @pytest.fixture(scope="module")
 def split() -> Difference:
-    """Of a program whose only line became two."""
+    """Return the diff of a program whose only line became two."""
     return captures.difference(CALLS, LINES)
 
 
 @pytest.fixture
 def opened(standalone: Callable[..., Page], split: Difference, tmp_path: Path) -> Callable[[str], Locator]:
-    """``opened(fragment)`` is its saved page."""
+    """Return ``opened(fragment)``, its saved page."""
     file = split.save(tmp_path / "split.html")
 
     def shown(fragment: str = "") -> Locator:
@@ -372,19 +372,19 @@ def opened(standalone: Callable[..., Page], split: Difference, tmp_path: Path) -
 
 
 def _calls(app: Locator, which: str = "") -> list[str]:
-    """Calls of the first source, by the names below its line."""
+    """Return the calls of the first source, by the names below its line."""
     found = app.locator(f".compare-band .source-pane >> nth=0 >> .call-name{which}")
     return [str(tag) for tag in found.evaluate_all("all => all.map(e => e.dataset.tag)")]
 
 
 def _lines(app: Locator) -> list[str]:
-    """Lines of the second source that are lit."""
+    """Return the lit lines of the second source."""
     lit = app.locator(".compare-band .source-pane >> nth=1 >> .listing-line.lit")
     return [text.strip()[:6] for text in lit.all_inner_texts()]
 
 
 def test_calls_on_one_side_are_paired_with_lines_on_the_other(opened: Callable[[str], Locator]) -> None:
-    """By hand: sin and its power stand in line 5 of the second, all else in line 6."""
+    """By hand: sin and its power are in line 5 of the second version, everything else in line 6."""
     app = opened("")
     assert _calls(app) == ["sin", "pow_1", "add", "cos", "pow_2"]
     colours = [_calls(app, f".unit-{colour}") for colour in range(6)]
@@ -479,7 +479,7 @@ def test_an_address_of_another_page_is_said(
 def test_open_kernels_are_partners_and_others_are_new(
     opened: Callable[[str], Locator], split: Difference
 ) -> None:
-    """By hand: what is added to the cosine stands in one kernel of each; the sorting and its operand in others."""
+    """By hand: the addition to the cosine is in one kernel of each; the sort and its operand are in others."""
     columns = opened("").locator(".compare-column")
     chosen = [column.locator(".code-tab[aria-selected=true]") for column in columns.all()]
     assert all("add_cos" in one.inner_text() for one in chosen)

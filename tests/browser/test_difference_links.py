@@ -1,4 +1,4 @@
-"""What of a difference stands for what, told by hand: counterparts, signs on nodes, what is in view and stays there."""
+"""Counterparts in a diff, determined by hand: links, signs on nodes, and stable scroll positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def net(x):
     return d / b * a
 """
 BEFORE, AFTER = SHORT.format(""), SHORT.format("    b = b * 2.0 + torch.sigmoid(x)\n")
-"""A line more in the middle: every product behind it has another number."""
+"""One more line in the middle: every later product has another number."""
 
 LONG = """import torch
 
@@ -44,7 +44,7 @@ def net(x):
 
 @pytest.fixture
 def opened(standalone: Callable[..., Page]) -> Callable[[str, str], Locator]:
-    """``opened(before, after)`` is the page of two versions of a program."""
+    """Return ``opened(before, after)``, the page of two versions of a program."""
 
     def shown(before: str, after: str) -> Locator:
         page = standalone(document(captures.difference(before, after)))
@@ -58,7 +58,7 @@ def opened(standalone: Callable[..., Page]) -> Callable[[str, str], Locator]:
 
 
 def _graph(app: Locator, side: str) -> Locator:
-    """The graph of one side, shown."""
+    """Return the graph of one side, shown."""
     tab = app.locator(".compare-graph .frame-tab", has_text=side)
     if tab.get_attribute("aria-pressed") != "true":
         tab.click()
@@ -83,7 +83,7 @@ def _node(graph: Locator, name: str) -> Locator:
 def test_nodes_are_linked_by_what_they_compute_though_each_has_another_number(
     opened: Callable[[str, str], Locator], viewport: tuple[int, int]
 ) -> None:
-    """By hand: mul_1 of the second is ``b * 2.0``, which the first has not; its others are one number further."""
+    """By hand: mul_1 of the second is ``b * 2.0``, which the first lacks; its others are numbered one higher."""
     app = opened(BEFORE, AFTER)
     note = app.locator(".compare-lone")
     for after, before in (("mul_1", None), ("mul_2", "mul_1"), ("mul_3", "mul_2"), ("mul_4", "mul_3")):
@@ -103,7 +103,7 @@ def test_nodes_are_linked_by_what_they_compute_though_each_has_another_number(
 def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
     opened: Callable[[str, str], Locator], viewport: tuple[int, int]
 ) -> None:
-    """Of the version that lost its line: what is gone is a click away, though the page opens on what came of it."""
+    """Clicks on the tab of the version that has them step through the nodes, although the page opens on the effect."""
     app = opened(AFTER, BEFORE)
     tabs = app.locator(".compare-graph .frame-tab")
     assert ["".join(text.split()) for text in tabs.all_inner_texts()] == ["before≠3onlyhere", "after"]
@@ -129,7 +129,7 @@ def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
 
 
 def test_a_node_that_is_otherwise_says_how(opened: Callable[[str, str], Locator]) -> None:
-    """A softmax over the other dimension: its maximum and its sum are over another, and nothing is new."""
+    """A softmax over the other dimension: its maximum and its sum use another dimension, and nothing is new."""
     text = "import torch\n\n\ndef net(x):\n    return torch.softmax(x, dim={})\n"
     app = opened(text.format(-1), text.format(0))
     signed = _graph(app, "after").locator(".node:has(> .graph-stop > .unequal)")
@@ -219,7 +219,7 @@ def test_what_is_clicked_stays_where_it_is(
     column = app.locator(".compare-column").first
     row = column.locator(".listing-line[data-item]").last
     window = box(column.locator(".listing-box"))
-    # Its upper half is the last of what is seen.
+    # Only its upper half is in view, at the bottom.
     column.locator(".listing-box").evaluate(
         "(e, by) => e.scrollBy(0, by)", box(row)["y"] + 14 - window["y"] - window["height"]
     )

@@ -1,4 +1,4 @@
-"""What is said of figures and places: marked as modelled at each width, told apart, and with its reason."""
+"""Figures and places are marked as modelled at each width, distinguished from each other, and explained."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def broken() -> Capture:
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_two_breaks_in_a_line_are_told_apart_by_their_calls(viewer: Open, broken: Capture) -> None:
-    """Columns by looking for the calls in the text; the second call is all that follows the first in the sum."""
+    """The expected columns come from searching the text for the calls; the second call is the rest of the first sum."""
     line = BROKEN.splitlines()[4]
     spans = [
         (line.index(call), line.index(call) + len(call)) for call in ("x.sum().item()", "x.mean().item()")
@@ -103,7 +103,7 @@ def test_the_ground_of_a_row_has_all_its_units_in_view(viewer: Open) -> None:
 
 
 def test_what_opens_says_why_it_and_not_another(viewer: Open) -> None:
-    """Counted by eye: the parts of the bars of the rows on top; a library call has no text."""
+    """Measured from the bars of the top rows; a library call has no text."""
     shown = captures.layer()
     page = viewer(shown)
     note = page.pane("forward").locator(".graph-note")

@@ -1,4 +1,4 @@
-"""Findings in the viewer: each opens, its rows pin what they are about, changes are stepped through."""
+"""Findings in the viewer: each opens, its rows pin their subjects, and passes are stepped through."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.browser
 
 @functools.cache
 def told() -> Capture:
-    """A capture made by hand that has every finding."""
+    """Return a capture built by hand that has every finding."""
     from samples_findings import told as made
 
     return made()
 
 
 def opened(viewer: Viewer, key: str) -> Locator:
-    """The pane of a finding, opened from the strip."""
+    """Return the pane of a finding, opened from the strip."""
     card = viewer.find(f"button.card[data-finding='{key}']")
     if card.get_attribute("aria-pressed") == "false":
         card.dispatch_event("click")
@@ -55,7 +55,7 @@ def test_every_finding_opens(standalone: Callable[..., Page], colour_scheme: str
                         assert cell in shown, cell
         pictures = pane.locator("img.finding-picture")
         for picture in pictures.all():
-            picture.evaluate("image => image.decode()")  # an SVG that cannot be read is no picture
+            picture.evaluate("image => image.decode()")  # an unreadable SVG is not a picture
         pane.locator(".frame-close").click()
 
 
@@ -80,7 +80,7 @@ def test_what_is_pinned_elsewhere_lights_its_rows(standalone: Callable[..., Page
     viewer = Viewer(standalone(told(), "open=why:lowering,0:forward&pin=;0:forward.post_grad:=pow_2"), told())
     lit = viewer.find(".frame[data-finding='lowering'] tbody.lit-pin-0 .finding-link")
     lit.first.wait_for()
-    # pow_2 goes into the loop op1, and from there with add into the kernel k1; cos is in op1 as well.
+    # pow_2 is lowered into the loop op1, and from there with add into the kernel k1; cos is in op1 as well.
     assert "pow_2" in lit.all_inner_texts() and "pow_1" not in lit.all_inner_texts()
 
 
@@ -97,7 +97,7 @@ def test_changes_are_stepped_through(standalone: Callable[..., Page]) -> None:
         assert (step.after or "nothing") in after.inner_text()
         if number < len(steps.changes):
             pane.locator(".step-on").press("Enter")
-    # The button at its end gives the focus to the other one, so that the keys go on.
+    # The button at the end moves the focus to the other one, so that the keys keep working.
     assert pane.locator(".step-on").is_disabled()
     viewer.page.keyboard.press("Enter")
     assert pane.locator(".step-count").inner_text() == "1 of 2"
@@ -124,7 +124,7 @@ def test_reasons_stand_between_groups(standalone: Callable[..., Page]) -> None:
     assert label.text_content().startswith("≠ too large")  # type: ignore[union-attr]
     assert "could save at most ~8,000 B" in (label.locator("title").text_content() or "")
     label.click()
-    # On a busy machine, what a click pins may come some frames after it.
+    # On a busy machine, the pins of a click may appear some frames later.
     reasons = viewer.pane("forward.groups", fusion=True)
     reason = reasons.locator(".fusion-why[aria-pressed='true']")
     reason.wait_for()
@@ -180,7 +180,7 @@ def test_on_a_phone_nothing_hangs_over(standalone: Callable[..., Page], viewport
 def test_each_budget_of_a_curve_says_what_it_costs_and_lights_what_is_computed_again(
     standalone: Callable[..., Page], viewport: tuple[int, int]
 ) -> None:
-    """With the keyboard: arrows go from one budget to the next, and Tab has one stop."""
+    """Arrow keys move from one budget to the next, and the curve is one Tab stop."""
     from samples_findings import CURVE
 
     capture = dataclasses.replace(told(), budget_curve=CURVE)

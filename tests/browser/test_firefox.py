@@ -1,4 +1,4 @@
-"""The page in Firefox, where there is one: alive, its console empty, a click lights its chain, keys and pins work."""
+"""The page in Firefox, if installed: interactive, without console errors; clicks light chains, keys and pins work."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LIT = f"""
 
 @pytest.fixture(scope="module")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """The browser."""
+    """Return the browser."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
         pytest.skip("no Firefox is on PATH: install firefox-esr")
@@ -64,7 +64,7 @@ def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
 
 @pytest.fixture
 def opened(firefox: Firefox, report: Callable[[Capture], Path]) -> Iterator[Callable[..., Firefox]]:
-    """``opened(capture)`` opens its saved page, or a file; when the test is over, nothing may have gone wrong on it."""
+    """Return ``opened(capture)``, which opens a saved page or a file; the test fails if an error occurred on it."""
 
     def of(shown: Capture | Path, width: int = 1280, height: int = 720) -> Firefox:
         firefox.errors.clear()
@@ -91,7 +91,7 @@ def test_one_colour_is_in_view_in_source_graph_and_code(
 
 
 def test_a_source_that_fits_does_not_scroll(opened: Callable[..., Firefox]) -> None:
-    """Though its lines stand further left than they are written."""
+    """The page shows its lines further to the left than the file."""
     page = opened(captures.sin_cos())
     boxes = f"[...{APP}.shadowRoot.querySelectorAll('.source-pane .listing-box')]"
     wide = f"() => {boxes}.map((e) => e.scrollWidth - e.clientWidth)"

@@ -1,4 +1,4 @@
-"""What a page tells before anyone clicks: low controls, the figures, the way, a kernel at its first linked line."""
+"""The page before any click: compact controls, the figures, the path, a kernel at its first linked line."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ EDGES = """
   return [edge(at).left, edge(at + text.length - 1).right];
 }
 """
-"""Where a text begins and ends in a line."""
+"""Start and end of a text in a line."""
 
 
 @pytest.fixture
 def viewer(standalone: Standalone) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture and waits for what it opens with."""
+    """Return ``viewer(capture)``, which opens the capture's saved page and waits for its initial view."""
 
     def opened(shown: Capture) -> Viewer:
         page = Viewer(standalone(shown), shown)
@@ -288,7 +288,7 @@ def test_what_went_wrong_is_said_first(viewer: Open) -> None:
     assert "failed: ValueError" in chips.first.inner_text()
     assert "top-bad" in (chips.first.get_attribute("class") or "")
     assert "no result for" in broken.find(".outcome-said").inner_text()
-    # What was compiled before stands beside it.
+    # The part that was compiled before is shown beside it.
     broken.find(".frame-tab").filter(has_text="kernel").click()
     broken.pane("forward.code").locator(".code-pane").wait_for(state="visible", timeout=30_000)
 
@@ -330,7 +330,7 @@ def test_a_failure_is_shown_where_it_happened(
     assert arrow.locator(".flow-note").text_content() == "stopped here"
     unseen = page.find(".flow-missing:has(.flow-what:text-is('not reached')) .flow-count").all_text_contents()
     assert unseen == left
-    # The reason stands under the expression, which is underlined.
+    # The reason is below the expression, which is underlined.
     line = page.pane("python").locator(".listing-line:has(.listing-note.failed)")
     assert expression in line.inner_text() and reason in line.inner_text()
     mark = box(line.locator(".listing-fault"))
@@ -339,7 +339,7 @@ def test_a_failure_is_shown_where_it_happened(
     note, pane = box(line.locator(".listing-note-text")), box(page.pane("python"))
     assert note["y"] >= mark["y"] + mark["height"] - 1
     assert note["y"] + note["height"] <= min(pane["y"] + pane["height"], viewport[1])
-    # What torch reported stands beside it, whole.
+    # Torch's complete report is shown beside it.
     right = page.find(".frame").last
     said = right.locator(".outcome-said")
     assert shown.failure is not None
@@ -351,7 +351,7 @@ def test_a_failure_is_shown_where_it_happened(
 
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
 def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int, int]) -> None:
-    """In the compilation whose backward it was, with the switch on it: the forward before it is whole."""
+    """The page opens on the compilation whose backward failed, with the switch on backward: its forward is complete."""
     page = viewer(captures.backward_not_lowered())
     assert page.find(".flow-phase[aria-pressed=true] .flow-count").text_content() == "backward"
     assert "1/0" in (page.find(".flow-which").text_content() or "")
@@ -361,11 +361,11 @@ def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int
     assert "there is no loop for it" in page.pane("python").locator(".listing-note.failed").inner_text()
     about = box(page.find(".top-about"))
     assert about["x"] + about["width"] <= viewport[0], "the head ends in the window"
-    # No word of the way is cut; the name of the compilation, which the table has as well, gives way.
+    # The path is not truncated; the compilation's name, which the table also shows, is shortened.
     for word in page.find(".flow-step :is(.flow-count, .flow-what):visible, .flow-note:visible").all():
         assert word.evaluate("e => e.scrollWidth <= e.clientWidth") or viewport[0] < 640, word.inner_text()
     assert page.find(".compilation-work").last.inner_text() == "12 → ≥ 2", "12 are counted, two launches seen"
-    # What is said to be saved is of the graphs that were reached.
+    # The saving that is shown covers the graphs that were reached.
     assert re.fullmatch(r"\d of 4 graphs", page.find(".saving-some").first.inner_text().strip())
     page.find(".flow-phase").filter(has_text="forward").click()
     assert page.find(".flow-stopped").count() == 0
@@ -437,7 +437,7 @@ def test_a_pin_turns_the_row_into_its_chain(viewer: Open) -> None:
     )
     assert chips[-1].startswith(f"{lines[0]}, {lines[1]}"), "lines are numbered as the module is"
     assert box(page.find(".flow"))["height"] == height, "it costs no height"
-    # A click on a chip lists all that it holds.
+    # A click on a chip lists everything that it contains.
     page.chip("forward").click()
     wanted = page.find(".chain-wanted")
     wanted.wait_for()
@@ -506,7 +506,7 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("viewport", SIZES)
 def test_a_transformer_opens_no_lower_than_it_must(viewer: Open, viewport: tuple[int, int]) -> None:
-    """Its kernel begins with lines of a later function, but others that are seen came from what is on top."""
+    """Its kernel begins with lines of a later function, but other visible lines come from the code at the top."""
     page = viewer(captures.gpt2())
     page.frame()
     for scrolling in (".source-scroll", ".graph-view"):
@@ -578,7 +578,7 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     )
     rows = source.locator(".compilation")
     assert rows.first.get_attribute("aria-pressed") == "true"
-    # A click shows all that is advised, another its beginning; and what follows the break, as its row does.
+    # A click shows the whole advice, another click its beginning; and the code after the break, as its row does.
     advice = note.locator(".listing-hint")
     begun, whole = advice.inner_text(), " ".join(ending.hint.split())
     assert begun.endswith("…") and whole not in advice.inner_text()
@@ -591,7 +591,7 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     page.frame()
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
     name, line = shown.compilations[0].function, ending.frames[-1].line
-    # The ledger and the tabs of compilations have the name that the table has.
+    # The ledger and the tabs of compilations use the name that the table uses.
     rest = f"1/0 {name}, after line {line}"
     assert rest in page.find(".below-heading").all_text_contents()
     (tab,) = page.find(".tab:has(.tab-id)").filter(has_text="1/0").all()
@@ -632,7 +632,7 @@ def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[in
     assert {"again size of x 8 → 4", "again x float32 → float64", "again word 'one' → 'four'"} <= set(
         said.values()
     )
-    # The table has the room of its column: the graph stands below the code.
+    # The table fills its column: the graph is below the code.
     assert box(rows.nth(2))["y"] < viewport[1]
     graph, code = (box(page.find(f".frame[data-stage='{number}']")) for number, _ in page.shown()[1:])
     assert graph["x"] == code["x"] > box(page.pane("python"))["x"] and graph["y"] > code["y"]
@@ -640,7 +640,7 @@ def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[in
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewport: tuple[int, int]) -> None:
-    """In a helper that prints: one line breaks the graph of each of its callers, and its own."""
+    """A helper prints: one line breaks the graph of each of its callers, and its own."""
     shown = captures.recompiled()
     page = viewer(shown)
     chip, again = page.find("button.top-chip").all()
@@ -669,7 +669,7 @@ def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewp
         again.click()
         page.frame()
         assert page.app.evaluate(here).startswith(recompile.id)
-    # What it says under the arrow is of this compilation, and no number.
+    # The text under the arrow describes this compilation and is not a number.
     page.choose(0)
     assert page.find(".flow-note").all_inner_texts()[:1] == ["up to break"]
 
@@ -747,7 +747,7 @@ def test_the_device_gives_way_to_the_name(
 def test_the_device_is_seen_on_small_pages(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
-    """In as few words as there is room for, that of a target beside a long name as well."""
+    """The device takes as few words as fit, also for a target beside a long name."""
     shown = made()
     long = {"function": "a_function_whose_name_is_long"} if made is captures.on_h100 else {}
     page = viewer(dataclasses.replace(shown, **long))
@@ -794,7 +794,7 @@ def test_a_break_in_a_coloured_line_warns_too(viewer: Open, viewport: tuple[int,
 def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
     viewer: Open, viewport: tuple[int, int]
 ) -> None:
-    """Beside the long name of a device, which is whole with what is not here."""
+    """It is visible beside the device's long name, which is complete and marked as absent."""
     page = viewer(captures.on_h100())
     place, top = box(page.find(".top-place > span")), box(page.find(".top"))
     assert place["y"] + place["height"] <= top["y"] + top["height"]
@@ -805,7 +805,7 @@ def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
 def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
     viewer: Open, viewport: tuple[int, int]
 ) -> None:
-    """The name loses its middle before; how the device is called in full goes before what matters of it."""
+    """The function's name is shortened in the middle first; the device's full name yields to its short one."""
     name = "attention_with_rotary_embeddings" if viewport[0] > 1000 else "scaled_attention_in_layers"
     page = viewer(dataclasses.replace(captures.on_h100(), function=name))
     device, room = box(page.find(".top-device")), box(page.find(".top-room"))
@@ -827,7 +827,7 @@ def test_what_a_stage_counts_is_whole(
     for words in page.find(":is(.flow-noun, .flow-phase) > span, .top-chip, .top-device").all():
         assert words.evaluate("e => e.scrollWidth <= e.clientWidth"), words.inner_text()
     for word in page.find(".flow-name:visible, .flow-note:visible").all():
-        # One that has no room stands below the line that is seen: all of it or nothing.
+        # A word that does not fit wraps below the visible line: all of it or nothing.
         across = word.evaluate(
             "e => { const r = document.createRange(); r.selectNodeContents(e); const a = r.getBoundingClientRect(),"
             " b = e.getBoundingClientRect(); return a.top >= b.bottom || (a.left >= b.left && a.right <= b.right); }"
@@ -848,7 +848,7 @@ def test_a_place_that_has_no_room_leaves_no_gap(viewer: Open, viewport: tuple[in
 
 @pytest.mark.parametrize("viewport", [(390, 844), (820, 600)])
 def test_a_line_of_source_that_fits_does_not_scroll(viewer: Open, viewport: tuple[int, int]) -> None:
-    """All of it is in view, and beyond it there is nothing to see."""
+    """The whole line is in view, and there is nothing to scroll to."""
     page = viewer(captures.sin_cos())
     source = page.pane("python")
     last, frame = box(source.locator(".call").last), box(source.locator(".listing-box"))
@@ -861,7 +861,7 @@ def test_a_line_of_source_that_fits_does_not_scroll(viewer: Open, viewport: tupl
 
 @pytest.mark.parametrize("key", ["forward", "backward.groups"])
 def test_tools_of_a_narrow_graph_leave_its_buttons_alone(viewer: Open, key: str) -> None:
-    """Those that change its size covered the buttons that enlarge and close it, and cut its title."""
+    """Its zoom buttons covered the buttons that enlarge and close it, and truncated its title."""
     page = viewer(captures.sin_cos())
     page.open(key)
     frame = page.find(".frame:has(.graph-pane)")
@@ -966,7 +966,7 @@ def test_who_comes_to_a_tool_that_is_out_of_sight_sees_all_tools(viewer: Open) -
     assert pane.locator(".frame-tools").evaluate("e => e.scrollTop === 0 && e.scrollHeight <= e.clientHeight")
     tools, drawing = box(pane.locator(".frame-tools")), box(pane.locator(".graph-stage"))
     assert tools["y"] + tools["height"] <= drawing["y"], "nothing of the graph is covered"
-    # On through the rest of the head, and out of it.
+    # On through the rest of the header, and out of it.
     for _ in range(3):
         page.page.keyboard.press("Tab")
         assert page.find(".tools-open").count() == 1

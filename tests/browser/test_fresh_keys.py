@@ -1,4 +1,4 @@
-"""Keys on a page that nobody has clicked on, after Back, and out of the fields that search."""
+"""Keys on a page without a previous click, after Back, and out of the search fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Standalone = Callable[..., "Page"]
 
 
 def _pressed(page: Page) -> str:
-    """The phase that is shown, of a page with one app."""
+    """Return the selected phase of a page with one app."""
     return page.locator(".flow-phase[aria-pressed=true] .flow-count").inner_text()
 
 
@@ -119,7 +119,7 @@ def test_a_find_that_nothing_had_the_focus_before_leads_into_the_page(standalone
 
 
 def test_a_notebooks_keys_are_its_own(standalone: Standalone) -> None:
-    """A fragment in another page is as in a cell: it hears what is pressed in it."""
+    """A fragment in another page behaves as in a cell: it reacts only to keys pressed inside it."""
     from compile_lens.views.live.page import fragment
 
     page = standalone(

@@ -1,4 +1,4 @@
-"""Graphs in the viewer: their nodes, boxes and cut edges, and the way through them."""
+"""Graphs in the viewer: their nodes, boxes and cut edges, and navigation through them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Open = Callable[[Capture], Viewer]
 
 @functools.cache
 def deep() -> Capture:
-    """A chain of fifty operators with an edge past all of them."""
+    """Return a chain of fifty operators with an edge past all of them."""
     import torch
 
     def f(x: Any) -> Any:
@@ -41,7 +41,7 @@ def deep() -> Capture:
 
 @functools.cache
 def branches() -> Capture:
-    """A higher-order operator: two graphs within a graph."""
+    """Return a higher-order operator: two graphs within a graph."""
     import torch
 
     def f(x: Any) -> Any:
@@ -137,7 +137,7 @@ nodes => {
   return found;
 }
 """
-"""Pairs of boxes that lie on each other."""
+"""Pairs of boxes that overlap."""
 
 
 def test_nodes_are_found(viewer: Open) -> None:
@@ -170,7 +170,7 @@ def test_nodes_are_found(viewer: Open) -> None:
         ringed = pane.locator(".node:has(> .extra > .ring)")
         items = ringed.evaluate_all("all => all.map(e => +e.dataset.item)")
         assert sorted(page.address(item)[2] for item in items) == found, query
-    # The arrows lead to what is out of sight, in a closed box too.
+    # The arrows lead to nodes out of view, also inside a closed box.
     field.fill("module:second erf")
     pane.locator("button:text-is('modules')").click()
     assert pane.locator(".tally").count() == 1
@@ -210,7 +210,7 @@ def test_a_large_drawing_has_a_map(viewer: Open) -> None:
     assert _within(last, pane.locator(".graph-view"))
     pane.locator("button:text-is('map')").click()
     assert not pane.locator(".graph-map").is_visible()
-    # Where the drawing fits in, there is no map to want.
+    # A drawing that fits needs no map.
     pane.locator("button:text-is('map')").click()
     pane.locator("button:text-is('fit')").click()
     page.frame()
@@ -264,14 +264,14 @@ def test_graphs_within_a_graph(viewer: Open) -> None:
     address = ("0/0", "inference", f"{name}/cos")
     page.click(page.thing(address))
     page.frame()
-    # The pane beside it follows into the graph that holds the match.
+    # The pane beside it follows into the graph that contains the match.
     wanted = expected(shown, [address])
     beside = page.pane("inference.post_grad").locator(".graph-scene")
     assert beside.evaluate("e => e.selectedOptions[0].textContent") == name
     assert page.lit("inference.post_grad") == wanted["0/0 inference.post_grad"] == [address[2]]
     assert page.lit("inference.code") == wanted["0/0 inference.code"]
     assert page.listed() == through(shown, [address])
-    # Another graph is shown where what is searched for is in it.
+    # Another graph is shown if it contains the search term.
     scenes.select_option(label="inference")
     _drawn(page, "inference", len(graph.nodes))
     pane.locator(".graph-query").fill("name:cos")
@@ -342,7 +342,7 @@ def test_the_ground_is_dragged_and_zoomed(viewer: Open) -> None:
 
 @functools.cache
 def layers() -> Capture:
-    """Three layers that are alike, without a gradient."""
+    """Return three equal layers, without a gradient."""
     import torch
     from torch import nn
 
@@ -446,7 +446,7 @@ def test_of_equal_layers_the_first_is_open_and_the_others_say_so(viewer: Open) -
 
 @functools.cache
 def blocks() -> Capture:
-    """Four blocks of two branches, forward and backward: wider and higher than a pane."""
+    """Return four blocks of two branches, forward and backward: wider and higher than a pane."""
     import torch
     from torch import nn
 
@@ -484,7 +484,7 @@ def blocks() -> Capture:
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 @pytest.mark.exhaustive
 def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[int, int]) -> None:
-    """Its name is in view, though the layer is wider than the pane, and what it computes stands in the middle."""
+    """The layer's name is in view although it is wider than the pane, and its computation is in the middle."""
     page = viewer(blocks())
     pane = page.find(".frame:has(.graph-pane)")
     pane.locator(".heading").first.wait_for()
@@ -500,7 +500,7 @@ def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[in
     inside = [f for f in faces if frame["y"] < f["y"] < view["y"] + view["height"]]
     middle = view["x"] + view["width"] / 2
     assert inside and any(f["x"] < middle < f["x"] + f["width"] for f in inside)
-    # It follows the window.
+    # It follows the window's size.
     pane.locator(".graph-view").evaluate("e => e.scrollBy(60, 0)")
     page.frame()
     moved = box(heading)

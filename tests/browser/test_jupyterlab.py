@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 @pytest.fixture
 def opened(page: Page, watch: Watch, jupyterlab: Server, book: Path) -> Callable[..., Lab]:
-    """``opened(trusted=…)`` opens the notebook."""
+    """Return ``opened(trusted=…)``, which opens the notebook."""
 
     def open(*, trusted: bool) -> Lab:
         return Lab(page, watch, jupyterlab, placed(book, jupyterlab.homes, "book", trusted=trusted))
@@ -32,7 +32,7 @@ def opened(page: Page, watch: Watch, jupyterlab: Server, book: Path) -> Callable
 
 
 class TestJupyterLab(NotebookTests):
-    """The tests of every front end."""
+    """Tests of every front end."""
 
     @pytest.mark.parametrize(
         ("theme", "colour_scheme", "dark"),
@@ -48,7 +48,7 @@ class TestJupyterLab(NotebookTests):
         colour_scheme: str,
         dark: bool,
     ) -> None:
-        """JupyterLab's theme counts, whatever the system prefers."""
+        """JupyterLab's theme takes precedence over the system's preference."""
         file = jupyterlab.homes.settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({"theme": theme}), encoding="utf-8")
@@ -63,7 +63,7 @@ class TestJupyterLab(NotebookTests):
 
 @pytest.mark.exhaustive
 class TestUseOfJupyterLab(NotebookUseTests):
-    """The rest of them."""
+    """The remaining tests of every front end."""
 
 
 PLAYED = """
@@ -74,7 +74,7 @@ compile_lens.play(lambda x: torch.sin(x).sum(-1), torch.rand(4, 8))
 
 @pytest.mark.exhaustive
 def test_the_playground_in_a_cell(page: Page, watch: Watch, jupyterlab: Server) -> None:
-    """The kernel answers: a slider is another capture, and keys stay inside the widget."""
+    """The kernel answers: a slider shows another capture, and keys stay inside the widget."""
     import nbformat
 
     file = jupyterlab.homes.notebooks / "play.ipynb"

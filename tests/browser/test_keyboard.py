@@ -1,4 +1,4 @@
-"""The viewer without a mouse, and for eyes that need contrast."""
+"""The viewer without a mouse, and with high contrast."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BESIDE = """
 
 @pytest.fixture
 def opened(standalone: Standalone) -> Callable[[Capture], tuple[Viewer, Keys]]:
-    """``opened(capture)`` is its saved page and the keyboard; nothing has the focus yet."""
+    """Return ``opened(capture)``, its saved page and the keyboard; nothing has the focus yet."""
 
     def open(capture: Capture) -> tuple[Viewer, Keys]:
         page = standalone(capture)
@@ -103,7 +103,7 @@ def test_tab_leads_through_everything_and_out_again(
     assert missed == []
     for stop in stops:
         assert stop.inside and stop.name.strip(), stop
-        # A line of text that leads nowhere is no control.
+        # A line of text without a link is not a control.
         assert stop.role not in ("", "none") and (stop.role != "generic" or "listing-line" in stop.classes), (
             stop
         )
@@ -112,7 +112,7 @@ def test_tab_leads_through_everything_and_out_again(
         assert stop.sides >= 2, f"the mark is cut off: {stop}"
     reached = {word for stop in stops for word in stop.classes.split()}
     assert {"flow-noun", "frame-close", "graph-stop", "resizer", "resizer-across"} <= reached
-    # And back: no trap in the other direction either.
+    # And backwards: no focus trap in the other direction either.
     viewer.page.locator("#after").focus()
     keys.press(*["Shift+Tab"] * (len(stops) + 1))
     assert keys.attribute("id") == "before"
@@ -138,7 +138,7 @@ def test_a_chain_is_followed_by_keyboard_alone(opened: Opened) -> None:
     keys.to(f"button.card[data-stage='{joint}']")
     keys.press("Enter")
     viewer.ready("joint")
-    # The list closes over what was chosen, and the keyboard is where it opened.
+    # The list closes after a choice, and the focus returns to where it was opened.
     assert (joint, False) in viewer.shown() and keys.attribute("aria-expanded") == "false"
     keys.press("Enter")
     keys.to(f"button.card[data-stage='{joint}']")
@@ -187,7 +187,7 @@ def test_a_chain_is_followed_by_keyboard_alone(opened: Opened) -> None:
 
 
 def _node(viewer: Viewer, keys: Keys) -> str:
-    """The name of the node that has the focus."""
+    """Return the name of the node that has the focus."""
     item = keys.focused().evaluate("e => +e.closest('.node').dataset.item")
     return viewer.address(item)[2]
 
@@ -197,7 +197,7 @@ def test_lines_of_code_by_keyboard(opened: Opened) -> None:
     viewer, keys = opened(capture)
     viewer.open("forward", "forward.code")
     frame = f".frame[data-stage='{viewer.number('forward.code')}']"
-    # The kernels are one stop; arrows choose.
+    # The kernels are one Tab stop; arrow keys choose.
     keys.to(f"{frame} .code-kernels")
     keys.press("Enter")
     keys.to(f"{frame} .code-tab")
@@ -211,7 +211,7 @@ def test_lines_of_code_by_keyboard(opened: Opened) -> None:
     keys.to(f"{frame} .code-module")
     keys.press("Enter")
     assert keys.attribute("aria-pressed") == "true"
-    # So is the listing.
+    # The listing is one stop, too.
     keys.to(f"{frame} [data-row]")
     keys.press("Home")
     assert keys.attribute("aria-expanded") == "false", "a fold is a row"
@@ -279,7 +279,7 @@ def test_graphs_by_keyboard(opened: Opened) -> None:
     viewer.open("forward")
     pane = viewer.pane("forward")
     scale = pane.locator(".graph-scale")
-    # Search: Enter leads to the matches, one after the other, and Escape first empties the field.
+    # Search: Enter moves through the matches, and the first Escape empties the field.
     field = keys.to(".graph-query")
     viewer.page.keyboard.type("erf")
     for which in ("1 of 2", "2 of 2", "1 of 2"):
@@ -336,7 +336,7 @@ def test_tabs_of_compilations_by_keyboard(opened: Opened) -> None:
     assert viewer.chip("dynamo", 0).is_visible()
     keys.press("Escape")
     assert keys.focused().evaluate("e => e.className") == "flow-which", "Escape closes the list"
-    # Closing a pane gives the focus to its chip.
+    # Closing a pane moves the focus to its chip.
     number = viewer.number("forward")
     keys.to(f".frame[data-stage='{number}'] .frame-close")
     keys.press("Enter")
@@ -396,7 +396,7 @@ app => {
   return [...known.values()];
 }
 """  # noqa: E501
-"""Marks one element for each combination of colours that a text of the app has, and says which these are."""
+"""Marks one element for each combination of text colours in the app, and returns these."""
 
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])

@@ -1,4 +1,4 @@
-"""Slides and hand-outs as a browser shows and prints them: every page whole, a hand-out on one."""
+"""Slides and hand-outs as a browser shows and prints them: every page is complete, a hand-out is one page."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CUT = """\
   const small = Number(getComputedStyle(page).getPropertyValue("--fit") || 1) < 0.7;
   return over || small ? [number + 1] : [];
 })"""
-"""Numbers of the pages on which something is cut, or smaller than one reads."""
+"""Numbers of the pages with truncated or illegibly small content."""
 
 
 def printed(page: Page) -> list[bytes]:
-    """The boxes of the pages of its PDF."""
+    """Return the page boxes of its PDF."""
     pdf = page.pdf(prefer_css_page_size=True, print_background=True)
     assert len(re.findall(rb"/Type /Page\b", pdf)) == len(re.findall(rb"/MediaBox \[[^\]]+\]", pdf))
     return re.findall(rb"/MediaBox \[([^\]]+)\]", pdf)
@@ -41,7 +41,7 @@ def printed(page: Page) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the outputs of a lesson are kept, so that it runs once."""
+    """Return the folder with the outputs of a lesson, so that it runs once."""
     return tmp_path_factory.mktemp("outputs")
 
 

@@ -1,4 +1,4 @@
-"""Linked highlighting on real captures: what is lit, in every stage, is what the record links, both ways."""
+"""Linked highlighting on real captures: the lit items of every stage are the record's links, in both directions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _code(key: str, text: str, compilation: int = 0) -> Callable[[Capture], Addr
 
 
 def _kernel(key: str, of: str, compilation: str = "0/0") -> Callable[[Capture], Address]:
-    """The kernel that computes a node of post-grad."""
+    """Return the kernel that computes a post-grad node."""
 
     def found(capture: Capture) -> Address:
         node = (compilation, key.replace(".code", ".post_grad"), of)
@@ -93,7 +93,7 @@ def test_a_pinned_chain_is_lit_in_every_stage(
         page.choose(at)
     page.pin(address)
     assert page.listed() == through(capture, [address])
-    # The strip shows one compilation at a time: of a line of which the first has nothing, the one that has.
+    # The strip shows one compilation at a time: if the first has nothing for a line, the one that has.
     ids = [c.id for c in capture.compilations[at:]]
     shown = next(id for id in ids if any(stage.startswith(f"{id} ") for stage in wanted))
     here = {stage for stage in wanted if stage == PYTHON or stage.startswith(shown)}
@@ -102,7 +102,7 @@ def test_a_pinned_chain_is_lit_in_every_stage(
 
 
 def test_chains_are_of_the_kinds_that_they_stand_for() -> None:
-    """What the table says of its chains holds for these captures: forward, backward, n→1, 1→n, in two kernels."""
+    """The table's description of its chains matches these captures: forward, backward, n→1, 1→n, in two kernels."""
 
     def lit(name: str) -> dict[str, list[str]]:
         made, of = CHAINS[name]
@@ -172,7 +172,7 @@ UNDER = """
 
 
 def test_what_is_taken_away_under_the_pointer_is_not_lit_any_more(viewer: Open) -> None:
-    """Browsers tell nothing to what goes: the pointer is asked anew, and has not moved."""
+    """Browsers send no event for a removed element: the page checks what is under the unmoved pointer."""
     page = viewer(captures.sin_cos())
     node = page.pane("forward").locator(".node", has_text="cos").first.locator(".graph-stop")
     at = box(node)
@@ -188,7 +188,7 @@ def test_what_is_taken_away_under_the_pointer_is_not_lit_any_more(viewer: Open) 
         )
     assert page.find(".shell.spot").count() == 0
     assert page.find(".strip-dot-hover").count() == 0
-    # What comes to stand there is asked too.
+    # The check covers the element that takes its place.
     page.press("forward")
     page.ready("forward")
     settle(page.page)
@@ -196,7 +196,7 @@ def test_what_is_taken_away_under_the_pointer_is_not_lit_any_more(viewer: Open) 
 
 
 def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> None:
-    """The focus leaves the line that was clicked, but the pointer is on the node: its chain stays lit meanwhile."""
+    """The clicked line loses the focus, but the pointer is on the node, so its chain stays lit."""
     page = viewer(captures.sin_cos())
     page.frame()
     page.find(".listing-line.calls .call").first.click()
@@ -204,7 +204,7 @@ def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> No
     page.pane("forward").locator(".node", has_text="cos").first.locator(".graph-stop").hover()
     lit = page.find(".lit-hover")
     lit.first.wait_for()
-    settle(page.page)  # what follows the light
+    settle(page.page)  # updates that follow the highlight
     page.find(".shell").evaluate(
         """
         (shell) => {
@@ -246,7 +246,7 @@ def test_a_pin_is_a_spotlight_and_several_keep_their_colours(viewer: Open) -> No
     for colour, address in enumerate((sin, cos)):
         wanted = expected(capture, [address])
         assert page.lit("forward.code", by=f".lit-pin-{colour}") == wanted["0/0 forward.code"]
-    # Clicking again takes a pin out; the other stays.
+    # A second click removes a pin; the other stays.
     page.click(page.thing(sin))
     assert page.pins() == ["cos"]
     assert page.lit("joint") == expected(capture, [cos])["0/0 joint"]
@@ -339,7 +339,7 @@ def test_a_pane_without_a_match_says_why(viewer: Open) -> None:
 def test_an_item_without_an_origin_says_why(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)
-    # The other phase, and where the chain ends.
+    # The other phase, and the end of the chain.
     page.pin(("0/0", "backward", "neg"))
     said = page.reasons()
     assert any("part of the backward" in why and "belongs to the forward" in why for why in said.values())
@@ -381,7 +381,7 @@ def test_the_chain_names_the_python_line_and_the_line_of_the_kernel(viewer: Open
     # A name in the list leads to its stage.
     page.find(f".chain-list [data-item='{page.item(('0/0', 'joint', 'sin'))}']").click()
     page.ready("joint")
-    # The backward works its own sin out again, for the derivative of cos: sin_1 leads there.
+    # The backward recomputes its own sin for the derivative of cos: sin_1 leads there.
     assert page.lit("joint") == ["sin"]
     brief = page.find(".chain-line").inner_text()
     assert brief.startswith(place.rpartition("/")[2]) and brief.index("sin") < brief.index(kernel.name)
@@ -452,7 +452,7 @@ def test_an_address_names_the_file_and_says_when_it_is_of_another_capture(
     again = Viewer(standalone(capture, hash), capture)
     again.frame()
     assert len(again.pins()) == 1 and not again.find(".link-trouble").is_visible()
-    # The same link at a page of another program.
+    # The same link on a page of another program.
     other = captures.mlp()
     stale = Viewer(standalone(other, hash), other)
     note = stale.find(".link-trouble")
@@ -479,7 +479,7 @@ def test_an_address_brings_a_compilation_back(viewer: Open, standalone: Standalo
 
 
 def test_a_line_of_another_compilation_opens_that(viewer: Open) -> None:
-    """With the line pinned, by a click or by Enter; Back returns, and who goes back by hand is told once."""
+    """A click or Enter pins the line too; Back returns, and manual navigation back gets one notice."""
     capture = captures.graph_break()
     page = viewer(capture)
     line = python_line(capture, "torch.cos(y)")
@@ -507,7 +507,7 @@ def test_a_line_of_another_compilation_opens_that(viewer: Open) -> None:
     page.page.keyboard.press("Enter")
     page.frame()
     assert open_id() == "1/0" and len(page.pins()) == 1
-    # To look at the other one again is a choice: there it is said once, and what leads on takes Enter too.
+    # Returning to the other one is an explicit choice: it shows one notice, whose link also reacts to Enter.
     page.find(".compilation").first.click()
     page.frame()
     assert open_id() == "0/0" and len(page.pins()) == 1

@@ -1,4 +1,4 @@
-"""Machine code in the viewer: beside its source, read when it is wanted, and linked line by line, both ways."""
+"""Machine code in the viewer: beside its source, loaded on demand, and linked line by line in both directions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Standalone = Callable[..., "Page"]
 
 @pytest.fixture
 def opened(standalone: Standalone) -> Callable[..., tuple[Viewer, Locator]]:
-    """``opened(capture)`` is its page with the first kernel of the forward, and that pane."""
+    """Return ``opened(capture)``, its page with the first kernel of the forward, and that pane."""
 
     def of(capture: Capture, *beside: str) -> tuple[Viewer, Locator]:
         viewer = Viewer(standalone(capture), capture)
@@ -42,7 +42,7 @@ Opened = Callable[..., "tuple[Viewer, Locator]"]
 
 
 def form(pane: Locator, title: str) -> Locator:
-    """The listing of a form, after its button was pressed."""
+    """Return the listing of a format after its button was pressed."""
     pane.locator(".code-forms").get_by_role("button", name=title, exact=True).click()
     listing = pane.locator(".listing[aria-label^='" + title + "']")
     listing.locator(".listing-line").first.wait_for()
@@ -50,7 +50,7 @@ def form(pane: Locator, title: str) -> Locator:
 
 
 def lit(listing: Locator) -> list[str]:
-    """The texts of the lines that are lit, without the remarks behind them."""
+    """Return the texts of the lit lines without their trailing comments."""
     found: list[str] = listing.locator(".listing-line.lit").evaluate_all(
         "all => all.map(e => e.textContent.trim())"
     )
@@ -67,7 +67,7 @@ def unfold(listing: Locator) -> None:
 
 
 def press(found: Locator) -> None:
-    """At the start of a line: what is in the middle may be out of sight."""
+    """Click at the start of a line: its middle may be out of view."""
     found.click(position={"x": 4, "y": 4})
 
 
@@ -81,7 +81,7 @@ def test_forms_stand_beside_the_source_one_at_a_time(opened: Opened) -> None:
         assert pane.locator(".listing").count() == 2
         unfold(listing)
         shown = listing.locator(".listing-line").evaluate_all("all => all.map(e => e.textContent)")
-        # Without the columns of the compiler, of NVIDIA's disassembler also the marks around addresses.
+        # Without the compiler's columns, and without the address markers of NVIDIA's disassembler.
         bare = re.sub(r"/\*([\da-f]{4})\*/(.*?) ?;$", r"\1\2", text, flags=re.M)
         assert [line.split() for line in shown] == [line.split() for line in bare.rstrip("\n").split("\n")]
         assert not any(re.search(r"\S[ \t]{2}|\t", line) for line in shown)
@@ -94,7 +94,7 @@ def test_forms_stand_beside_the_source_one_at_a_time(opened: Opened) -> None:
 
 
 def test_a_form_opens_at_its_first_instruction(opened: Opened) -> None:
-    """Directives are folded; the fold says what it holds."""
+    """Directives are folded; the fold describes its contents."""
     _, pane = opened(h100())
     read = "all => all.map(e => e.textContent.trim())"
     firsts = {"TTIR": "%0 = tt.get_program_id", "PTX": "ld.param.b64", "SASS": "0000 LDC R1"}
@@ -218,7 +218,7 @@ listing => [...listing.querySelectorAll(".listing-line")].flatMap((row) => {
   return text.getBoundingClientRect().right > Math.min(last, box.right) ? [row.textContent] : [];
 })
 """
-"""Texts of the lines that run under their tags or out of the pane, where that is not scrolled."""
+"""Texts of the lines that run under their tags or out of the pane, while it is not scrolled."""
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (1920, 1080)], ids=["laptop", "desk"])

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 @pytest.fixture
 def opened(page: Page, watch: Watch, nbclassic: Server, book: Path) -> Callable[..., Classic]:
-    """``opened(trusted=…)`` opens the notebook."""
+    """Return ``opened(trusted=…)``, which opens the notebook."""
 
     def open(*, trusted: bool) -> Classic:
         return Classic(page, watch, nbclassic, placed(book, nbclassic.homes, "book", trusted=trusted))
@@ -31,8 +31,8 @@ def opened(page: Page, watch: Watch, nbclassic: Server, book: Path) -> Callable[
 
 @pytest.mark.exhaustive
 class TestClassic(NotebookTests):
-    """The tests of every front end."""
+    """Tests of every front end."""
 
 
 class TestUseOfClassic(NotebookUseTests):
-    """The rest of them."""
+    """The remaining tests of every front end."""

@@ -1,4 +1,4 @@
-"""A notebook that was run and made an HTML page of: ``jupyter nbconvert --to html``."""
+"""An executed notebook converted to an HTML page: ``jupyter nbconvert --to html``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 LIBRARIES = ("require_js_url", "mathjax_url", "mermaid_js_url", "mermaid_layout_elk_js_url", "jquery_url")
-"""Addresses of libraries that nbconvert's page would load for itself."""
+"""Addresses of libraries that nbconvert's page would load itself."""
 
 
 @pytest.fixture(scope="module")
 def converted(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page."""
+    """Return the page."""
     if importlib.util.find_spec("nbconvert") is None:
         not_here("nbconvert is not installed: pip install '.[dev]'")
     folder = tmp_path_factory.mktemp("converted")

@@ -1,4 +1,4 @@
-"""What a deep model and a function with breaks open with on small pages: beginnings that are whole, and nothing cut."""
+"""The initial view of a deep model and of a function with breaks on small pages: complete, nothing truncated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAYERS = 3
 
 @functools.cache
 def deep() -> Capture:
-    """A transformer in three classes: each has a function called ``forward``."""
+    """Return a transformer in three classes, each of which has a function called ``forward``."""
     import torch
     from torch import nn
 
@@ -67,18 +67,18 @@ def deep() -> Capture:
         def forward(self, x: Any) -> Any:
             return self.head(self.layers(x))
 
-    # Without a backward, which takes as long again to be compiled.
+    # Without a backward, which takes as long again to compile.
     return capture(Deep().requires_grad_(False), torch.rand(2, 16, 64))
 
 
 @pytest.fixture
 def viewer(standalone: Standalone) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture and waits for what it opens with."""
+    """Return ``viewer(capture)``, which opens the capture's saved page and waits for its initial view."""
 
     def opened(shown: Capture) -> Viewer:
         page = Viewer(standalone(shown), shown)
         page.opened()
-        settle(page.page)  # what the first look scrolls
+        settle(page.page)  # whatever the initial view scrolls
         return page
 
     return opened
@@ -114,7 +114,7 @@ def test_a_box_that_is_opened_shows_what_works_in_it(viewer: Open) -> None:
     if "(2)" in label:
         assert "part 2 of layers.0.attention: nodes of other modules stand between its parts" in label
     name = label.split(",")[0]
-    # Half out of view to the left, so that it has to come into view.
+    # Half out of view to the left, so that it has to scroll into view.
     moved = page.find(".graph-view").evaluate("view => { view.scrollLeft = 9999; return view.scrollLeft; }")
     assert moved > 40
     page.frame()
@@ -203,7 +203,7 @@ def test_the_steps_between_the_stages_are_read_whole(viewer: Open) -> None:
 
 
 def _ink(element: Locator) -> tuple[float, float]:
-    """Where the letters of an element begin and end."""
+    """Return the start and end of an element's letters."""
     left, right = element.evaluate(
         "e => { const r = document.createRange(); r.selectNodeContents(e);"
         " const b = r.getBoundingClientRect(); return [b.left, b.right]; }"

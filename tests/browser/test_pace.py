@@ -1,4 +1,4 @@
-"""How much a page does for what is seen of it: counted, since a machine that others use tells no time."""
+"""Work of a page for its visible result, as counts: times depend on the machine's other load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READS = """
   }
 })();
 """
-"""Counts how often the scripts ask where something stands: each answer may lay out the page."""
+"""Counts how often the scripts query a position: each answer may lay out the page."""
 
 KEEP = """
 (app, names) => {
@@ -57,7 +57,7 @@ app => [...app.shadowRoot.querySelectorAll(".listing-line.coloured:not(.lit), .n
 
 
 def test_the_spotlight_changes_nothing_that_is_inherited(viewer: Open) -> None:
-    """A custom property of a row or a node that changed would style every piece of code and shape in it anew."""
+    """A custom property that changes on a row or a node would restyle every piece of code and shape in it."""
     page = viewer(captures.layer())
     names = [[".listing-line, .listing-number", "--row"], [".listing-number", "--bar"], [".node", "--fill"]]
     names += [[".node", "--line"], [".node", "--glow"]]
@@ -67,7 +67,7 @@ def test_the_spotlight_changes_nothing_that_is_inherited(viewer: Open) -> None:
     assert page.find(".shell.spot").count() == 1
     assert page.find(".node.lit").count() > 0
     assert page.app.evaluate(CHANGED) == []
-    # And all the same what is not lit has given way.
+    # Items that are not lit are still dimmed.
     assert set(page.app.evaluate(GROUNDS)) == {"none", page.app.evaluate(GROUND)}
 
 
@@ -82,11 +82,11 @@ app => {
   return app.told.filter(([e, before]) => e.isConnected && told(e) !== before).length;
 }
 """
-"""How many pieces of the panes look otherwise than when this was asked first."""
+"""Number of pieces of the panes whose look has changed since the first call."""
 
 
 def test_a_first_hover_styles_little_more_than_what_then_looks_otherwise(viewer: Open) -> None:
-    """Whatever a rule of the spotlight may mean is styled anew with it, also what looks as before, as text of boxes."""
+    """A spotlight rule restyles every element that it may match, also those that keep their look, as text of boxes."""
     page = viewer(captures.layer())
     page.frame()
     line = page.find(".source-pane .listing-line.coloured").nth(1)
@@ -103,7 +103,7 @@ def test_a_first_hover_styles_little_more_than_what_then_looks_otherwise(viewer:
 
 @contextmanager
 def styled(page: Page) -> Iterator[list[str]]:
-    """The elements that a browser styled anew meanwhile because of a rule, by its own account."""
+    """Return the elements that a browser restyled meanwhile because of a rule, by its own count."""
     found: list[dict[str, Any]] = []
     names: list[str] = []
     ended: list[object] = []
@@ -135,7 +135,7 @@ app => {
 
 
 def test_opening_another_pane_asks_little_of_the_page(page: Page, viewer: Open) -> None:
-    """Where each element of the panes was asked how far it is scrolled, there were more questions than elements."""
+    """When each pane element was queried for its scroll position, there were more queries than elements."""
     page.add_init_script(READS)
     shown = viewer(captures.layer())
     shown.frame()
@@ -182,7 +182,7 @@ frame => {
 
 
 def test_boxes_that_open_touch_nothing_that_is_far_and_no_size_of_the_drawing(viewer: Open) -> None:
-    """A browser lays out all text of an SVG anew with each size of that, and what is off the page comes back drawn."""
+    """A browser lays out all text of an SVG again for each of its sizes, and off-screen text comes back drawn."""
     page = viewer(captures.gpt2())
     page.open("joint")
     pane = page.pane("joint")
@@ -196,7 +196,7 @@ def test_boxes_that_open_touch_nothing_that_is_far_and_no_size_of_the_drawing(vi
         page.frame()
         settle(page.page)
     assert level > 1
-    # Opened while less was open, and what else there is was never made.
+    # Opened while less was open, so the other elements were never created.
     assert pane.locator(".node[style*='display: none']").count() > 5
     assert pane.locator(".node").count() < 100
     assert page.page.evaluate("() => touched") == {"sizes": 0, "far": []}
@@ -208,7 +208,7 @@ def test_only_where_scripts_take_over_is_the_rest_of_the_static_layer_left_for_l
 ) -> None:
     context = browser.new_context(java_script_enabled=scripts)
     page = context.new_page()
-    # As it is before the script that makes it live has run.
+    # As before the script that makes the page interactive has run.
     text = report(captures.sin_cos()).read_text(encoding="utf-8")  # type: ignore[attr-defined]
     page.set_content(text[: text.rindex("<script>")])
     found = page.locator(".cl-static > *").evaluate_all(

@@ -1,4 +1,4 @@
-"""The live page in Chinese: of what it says, only code, names and the words of torch are in English."""
+"""The live page in Chinese: only code, names and torch's own messages are in English."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ SHOWN = """
 """
 
 AS_IT_IS = (
-    # Code, and names of what it holds.
+    # Code, and names that it contains.
     "style, pre, code, bdi, .name, .target, .listing-code, .flow-names, .kernel-names, .chain-line",
-    # What stands in a graph says in its tooltip how the node was called.
+    # A graph item shows the node's name in its tooltip.
     ".node title, .node .graph-stop",
     # The inspector shows the text of the Python line.
     ".inspector-hover, .facts-value",
-    # Torch's own words: guards, what a graph break says of itself and advises, the stack of the program.
+    # Torch's own text: guards, messages and advice of graph breaks, the program's stack.
     ".guards, .outcome, .below-body .finding-words, .frames",
 )
-"""Elements whose English stays, and why."""
+"""Elements whose English stays, and the reason."""
 
 ENGLISH = re.compile(r"(?<![\w.'])[a-z]{2,} [a-z]{2,}(?![\w.(\[])")
 """Two English words side by side."""
@@ -57,7 +57,7 @@ GLOSS = re.compile(r"（[^（）]*）|“[^”]*”|\S+:\d+ in \w+: .*")
 
 
 def of_torch(capture: Capture) -> str:
-    """Return what torch says in a capture."""
+    """Return torch's own texts in a capture."""
     endings = [*capture.breaks, *(skip.cause for skip in capture.skipped)]
     words = [capture.nothing_compiled]
     words += [f"{ending.reason}\n{ending.hint}" for ending in endings]
@@ -69,7 +69,7 @@ def of_torch(capture: Capture) -> str:
 
 
 def left(page: Page, capture: Capture) -> list[str]:
-    """Texts of the app with English in them that is torch's only in part."""
+    """Return texts of the app with English in them that is only partially torch's."""
     script = SHOWN.replace("SKIP", repr(", ".join(AS_IT_IS)))
     shown: list[str] = page.locator(APP).evaluate(script)
     torchs = " ".join(of_torch(capture).split())

@@ -1,4 +1,4 @@
-"""The strip and the panes: which are open, how wide they are, and what stays of them."""
+"""The strip and the panes: which are open, how wide they are, and what remains visible of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_stage_that_was_not_seen_says_why(viewer: Open) -> None:
         card.click()
     page.find(".flow-all").click()
     assert page.find(".card-fusion").count() == 1, "without groups there is no fusion to show"
-    # What is pinned across the gap says it as well.
+    # Pins across the gap show it as well.
     page.pin(("0/0", "dynamo", "sin"))
     assert reasons["joint"] in page.why("joint")
     assert reasons["forward.groups"] in page.why("forward groups")
@@ -154,7 +154,7 @@ def test_panes_open_and_close_and_a_fourth_is_a_tab(viewer: Open) -> None:
     assert [box(frame)["width"] for frame in page.find(".frame").all()] == pytest.approx(widths, abs=1)
     page.pane("dynamo").locator(".frame-tab").last.click()
     assert page.pane("joint").is_visible() and not page.pane("dynamo").count()
-    # What is closed uncovers the tab that was used before it; the last one takes the pane with it.
+    # Closing a tab reveals the previously used one; closing the last tab closes the pane.
     page.press("joint")
     assert page.pane("dynamo").is_visible() and not page.pane("dynamo").locator(".frame-tab").count()
     page.press("dynamo")
@@ -180,7 +180,7 @@ def test_each_pane_can_have_the_room_of_all(viewer: Open, viewport: tuple[int, i
         keyboard.press("Escape")
         assert page.shown() == before
         assert [box(frame) for frame in page.find(".frame").all()] == places, "as it was"
-    # A key does it for the pane that was used last; Escape puts it back and leaves the pins alone.
+    # A key does it for the most recently used pane; Escape restores it and leaves the pins alone.
     page.pane("python").locator(".listing-line.coloured").first.click(position={"x": 120, "y": 8})
     page.leave()
     keyboard.press("m")
@@ -188,7 +188,7 @@ def test_each_pane_can_have_the_room_of_all(viewer: Open, viewport: tuple[int, i
     keyboard.press("Escape")
     assert page.shown() == before and len(page.pins()) == 1
     keyboard.press("m")
-    # What is opened beside it puts it back, a tab of its own does not.
+    # Opening a pane beside it restores it; opening a tab of its own does not.
     page.press("joint")
     assert page.pane("joint").is_visible() and len(page.shown()) == 3
 
@@ -228,11 +228,11 @@ def test_borders_are_dragged(viewer: Open) -> None:
     after = [box(frame)["width"] for frame in frames]
     assert abs(after[0] - before[0] - 120) < 3 and abs(after[1] - before[1] + 120) < 3
     assert abs(after[2] - before[2]) < 1
-    # A tab has the width of the one that it stands for.
+    # A tab has the width of the one that it replaces.
     page.press("joint")
     assert [box(frame)["width"] for frame in page.find(".frame").all()] == pytest.approx(after, abs=1)
     page.press("joint")
-    # Neither side vanishes.
+    # Neither side disappears.
     _drag(page.page, page.find(".resizer:not(.resizer-across)").first, 900, 0)
     assert box(frames[1])["width"] >= 239
     page.find(".resizer:not(.resizer-across)").first.dblclick()
@@ -272,7 +272,7 @@ def test_scrolling_is_remembered(viewer: Open) -> None:
     page.view("joint", "graph")
     page.view("joint", "text")
     assert _scrolled(page, "joint", ".listing-box") == before["joint"]
-    # And another width of the row.
+    # Another width of the row.
     page.page.set_viewport_size({"width": 1100, "height": 800})
     page.frame()
     assert _scrolled(page, "backward.code", ".listing-box") == before["backward.code"]
@@ -293,7 +293,7 @@ def test_scrolling_is_remembered(viewer: Open) -> None:
 def test_on_a_phone_a_page_opens_at_its_top(viewer: Open, made: Callable[[], Capture]) -> None:
     page = viewer(made())
     page.frame()
-    settle(page.page)  # what the first look scrolls
+    settle(page.page)  # whatever the initial view scrolls
     assert page.page.evaluate("() => scrollY") == 0
     assert box(page.find(".top"))["y"] == 0
 
@@ -320,7 +320,7 @@ def test_on_a_phone_panes_stand_below_each_other(viewer: Open, made: Callable[[]
     first = page.shown()
     assert len(first) == 3
     stacked()
-    # The row of the stages stays in view, and scrolls sideways to its last stage.
+    # The stage row stays in view, and scrolls sideways to its last stage.
     page.find(".frame").last.evaluate("e => e.scrollIntoView()")
     row = page.find(".flow")
     assert box(row)["y"] == 0 and page.page.evaluate("() => scrollY") > 0
@@ -331,7 +331,7 @@ def test_on_a_phone_panes_stand_below_each_other(viewer: Open, made: Callable[[]
     chip.scroll_into_view_if_needed()
     assert box(chip)["x"] + box(chip)["width"] <= box(page.find(".flow-more"))["x"] + 1
     page.page.evaluate("() => scrollTo(0, 0)")
-    # Turned round, they stand side by side again.
+    # After rotation, they are side by side again.
     for width in (800, 1280, 390):
         page.page.set_viewport_size({"width": width, "height": 800})
         page.frame()
@@ -380,7 +380,7 @@ def test_captures_on_one_page_do_not_disturb_each_other(standalone: Standalone) 
     other.frame()
     assert (one.pins(), other.pins()) == (["sin"], [])
     assert one.lit("joint") == expected(shown[0], [("0/0", "dynamo", "sin")])["0/0 joint"]
-    # A cell of a notebook leaves the address of the page alone, and styles nothing outside.
+    # A notebook cell leaves the address of the page alone, and styles nothing outside.
     settle(page)
     assert "#" not in page.url
     assert page.locator("#top").evaluate("e => getComputedStyle(e).fontFamily") == page.evaluate(

@@ -1,4 +1,4 @@
-"""What a page with a script prints: what is open on it, of a size that one can read, with its colours."""
+"""Printed pages with a script: the open panes, at a legible size and with their colours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WIDE = "paper => [...paper.querySelectorAll('*')].filter((e) => !e.closest('.pa
 
 
 def _printed(page: Page) -> Locator:
-    """The page on paper: A4 without its margins."""
+    """Return the page as printed: A4 without its margins."""
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 718, "height": 1000})
     paper = page.locator(".compile-lens .cl-app .paper")
@@ -85,7 +85,7 @@ def test_what_is_open_is_printed_with_its_colours(standalone: Standalone, colour
         "all => all.map((e) => getComputedStyle(e).backgroundImage)"
     )
     assert len({ground for ground in grounds if "gradient" in ground}) >= 5, "the kernel's lines"
-    # What is folded stays so, and says it.
+    # Folded parts stay folded, and are labelled.
     folds = paper.locator(".listing-fold[aria-expanded=false]")
     assert folds.count() >= 1
     assert "not printed" in folds.first.evaluate("e => getComputedStyle(e, '::after').content")
@@ -144,7 +144,7 @@ def f(x):
 
 @pytest.mark.exhaustive
 def test_a_graph_that_can_be_read_on_a_page_is_printed_whole(standalone: Standalone) -> None:
-    """Small, or turned: one of many boxes beside each other has room in the length of a page."""
+    """The graph is small or rotated: many boxes side by side fit the length of a page."""
     capture = captures.written(_WIDE_LINE, "wide")
     page = standalone(capture)
     viewer = Viewer(page, capture)
@@ -162,7 +162,7 @@ def test_a_graph_that_can_be_read_on_a_page_is_printed_whole(standalone: Standal
         .every((e) => e.left >= left && e.right <= right && e.top >= top && e.bottom <= bottom); }
     """
     assert graph.evaluate(inside)
-    # Letters lie: what they are wide is how high they stand.
+    # Letters are rotated: their width is their height.
     drawn = graph.evaluate("g => g.getBoundingClientRect().height / g.viewBox.baseVal.height")
     assert 12 * drawn >= 8, "6 points"
     assert graph.bounding_box()["height"] <= 1000 and graph.bounding_box()["width"] <= 700
@@ -250,7 +250,7 @@ e => [...new Set([...e.querySelectorAll(".call, .listing-line.coloured, .listing
 
 
 def test_a_cell_of_a_notebook_is_printed_with_its_grounds(standalone: Standalone) -> None:
-    """It prints what needs no script, whose style is inline: browsers leave grounds out unless they are asked."""
+    """It prints the layer without script, whose style is inline: browsers omit backgrounds unless requested."""
     for fragment in (html.fragment(captures.sin_cos()), compared_cell(captures.compared())):
         page = standalone(f"<!doctype html><title>cell</title><body>{fragment}")
         page.emulate_media(media="screen")

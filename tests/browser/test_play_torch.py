@@ -1,6 +1,6 @@
-"""Versions of torch in the playground, in a browser: the page says whose it is, and what is not there is a sentence.
+"""Torch versions in the playground, in a browser: the page names its version, and reports missing ones.
 
-Their Python is the one that runs, so that this torch answers under another name.
+Their Python is the running one, so this torch answers under another version name.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ pytestmark = [
 
 HERE = torch.__version__
 SAME = HERE.partition("+")[0]
-"""Name of the environment that has this torch."""
+"""Name of the environment with this torch."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Environments: one has this torch, one another than its mark says, and the Python of one ends at once."""
+    """Return environments: one with this torch, one with another than its marker names, and one whose Python exits."""
     made = tmp_path_factory.mktemp("cache") / "compile_lens" / "environments"
     environment(made, SAME, HERE)
     environment(made, "2.98", "2.98.0")
@@ -67,13 +67,13 @@ def torches(page: Page) -> Locator:
 
 
 def link(settings: dict[str, object]) -> str:
-    """The fragment of a link that the playground of another machine made."""
+    """Return the fragment of a link that the playground of another machine created."""
     text = json.dumps({"source": TWO, "settings": settings}).encode()
     return "#p=" + base64.urlsafe_b64encode(zlib.compress(text)).decode().rstrip("=")
 
 
 def test_another_torch_by_keyboard_alone(play: Page) -> None:
-    """Pins stay, the next key is captured under it too, and a reload keeps it."""
+    """Pins stay, the next edit is captured under that version too, and a reload keeps it."""
     typed(play, TWO)
     assert torches(play).locator("option").all_inner_texts() == [HERE, f"{HERE} ({SAME})", "2.98.0", "2.99.0"]
     play.click(".cm-lineNumbers .cm-gutterElement:text-is('5')")
@@ -165,7 +165,7 @@ def test_a_link_to_one_that_is_not_here_says_how_to_make_it(play: Page) -> None:
 
 @pytest.mark.parametrize("viewport", [(390, 844)])
 def test_on_a_phone_it_is_reached(play: Page) -> None:
-    """The row of settings scrolls to it."""
+    """The settings row scrolls to the choice of torch."""
     torches(play).focus()
     box = torches(play).bounding_box()
     assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390

@@ -1,4 +1,4 @@
-"""The playground in a browser: what one types is what one sees, and a page that is not of it says so."""
+"""The playground in a browser: the page matches the typed program, and an outdated page is marked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch, pytest.mark.full]
 
 ROOT = Path(__file__).resolve().parents[2]
 TWO = "import torch\n\n\ndef f(x):\n    y = torch.sin(x)\n    return y.sum(-1)\n"
-"""Two lines that become something."""
+"""Two lines with a result each."""
 
 ONE = "import torch\n\n\ndef f(x):\n    return torch.sin(x) + torch.cos(x)\n"
 
@@ -41,7 +41,7 @@ GRAPH = ".page .frame[data-stage] .node"
 
 @contextmanager
 def served(cache: Path) -> Iterator[str]:
-    """A playground with limits of a test, and its address. Environments of torch are looked for in ``cache``."""
+    """Return a playground with test limits, and its address. Torch environments are looked up in ``cache``."""
     command = [sys.executable, "-m", "compile_lens", "play", "--no-browser", "--seconds", "6"]
     environment = {
         **os.environ,
@@ -58,19 +58,19 @@ def served(cache: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a playground."""
+    """Return the address of a playground."""
     with served(tmp_path_factory.mktemp("cache")) as address:
         yield address
 
 
 @pytest.fixture
 def play(page: Page, watch: Watch, url: str) -> Page:
-    """The playground, with the page of what it begins with."""
+    """Return the playground with its initial page."""
     return opened(page, watch, url)
 
 
 def opened(page: Page, watch: Watch, url: str) -> Page:
-    """A page with a playground."""
+    """Open a page with a playground."""
     place = url.partition("#")[0]
     watch.allow(place)
     watch.allow(place.replace("http", "ws") + "socket")
@@ -80,7 +80,7 @@ def opened(page: Page, watch: Watch, url: str) -> Page:
 
 
 def settled(page: Page, state: str) -> str:
-    """The words of the state, once it is the wanted one of what was typed last, which the editor reads in a frame."""
+    """Return the status text once it is the expected one for the last edit, which the editor reads in a frame."""
     page.evaluate("new Promise(requestAnimationFrame)")
     rest = "[data-state=waits]" if state == "lowering" else "[data-state=waits], [data-state=lowering]"
     page.wait_for_selector(f".play:not({rest})", timeout=60_000)
@@ -89,7 +89,7 @@ def settled(page: Page, state: str) -> str:
 
 
 def typed(page: Page, text: str, then: str = "fresh") -> str:
-    """Put a program into the editor as one edit; the words of what it comes to."""
+    """Put a program into the editor as one edit; return the resulting status text."""
     page.click(".cm-content")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
@@ -97,7 +97,7 @@ def typed(page: Page, text: str, then: str = "fresh") -> str:
 
 
 def saved_text(page: Page, folder: Path) -> str:
-    """The page that the button writes."""
+    """Return the page that the button writes."""
     with page.expect_download() as download:
         page.get_by_role("button", name="save").click()
     saved = folder / "saved.html"
@@ -178,11 +178,11 @@ def f(x):
     y = torch.sin(x)
     return y.sum(-1)
 """
-"""Its lowering takes long enough to look at what is shown meanwhile."""
+"""Its lowering takes long enough to look at the page meanwhile."""
 
 
 def test_the_graph_is_shown_before_the_kernels(play: Page) -> None:
-    """The graph is of the new program; what stays of the old one is dimmed, and the note says so."""
+    """The graph is of the new program; the rest of the old one is dimmed, and the note explains it."""
     typed(play, SLOW)
     play.click(".cm-lineNumbers .cm-gutterElement:text-is('14')")
     old = play.locator(".page .frame:not(.frame-traced) .listing-box").last
@@ -210,7 +210,7 @@ def test_the_graph_is_shown_before_the_kernels(play: Page) -> None:
     assert "cosh" in old.inner_text() and play.locator(".page .frame-traced").count() == 0
     assert seen(".page .top") == 1
 
-    # The next key comes while it is lowered; then what does not compile takes the graph away again.
+    # The next key arrives during lowering; then code that does not compile removes the graph again.
     typed(play, SLOW.replace("sin", "tan"), "lowering")
     play.keyboard.type(" ")
     settled(play, "lowering")
@@ -238,7 +238,7 @@ def test_what_is_pinned_open_and_scrolled_stays(play: Page) -> None:
 
 
 def test_code_has_the_colours_of_its_boxes(play: Page) -> None:
-    """Each line where it became one thing; each call where several of a line did."""
+    """A line is coloured if it became one box; calls are coloured if several of a line did."""
     for text, selector, wanted in (
         (TWO, ".own-line", ["    y = torch.sin(x)", "    return y.sum(-1)"]),
         (ONE, ".call", ["torch.sin(x)", " + ", "torch.cos(x)"]),
@@ -278,7 +278,7 @@ def test_without_environments_there_is_no_choice_of_torch(play: Page) -> None:
 
 
 def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None:
-    """Pins, folds and scroll positions stay; a failure of one stands beside the other; link and file have both."""
+    """Pins, folds and scroll positions stay; a failure of one is beside the other; link and file contain both."""
     typed(play, TWO)
     play.click(".cm-lineNumbers .cm-gutterElement:text-is('5')")
     play.locator(".settings").get_by_label("beside").select_option("h100")
@@ -374,7 +374,7 @@ def test_without_the_token_there_is_the_entry_page(page: Page, watch: Watch, url
 def test_a_page_of_another_origin_gets_nothing(
     page: Page, watch: Watch, url: str, tmp_path: Path, attack: str
 ) -> None:
-    """As a site that the reader visits: it knows the port and even the token."""
+    """The page simulates a site that the reader visits: it knows the port and even the token."""
     address, _, token = url.partition("#t=")
     tries: dict[str, Callable[[], str]] = {
         "fetch": lambda: f"fetch('{address}', {{credentials: 'include'}}).then(() => 'read')",
@@ -400,7 +400,7 @@ def test_a_page_of_another_origin_gets_nothing(
 def test_a_page_that_leads_the_tab_here_runs_nothing(
     play: Page, url: str, watch: Watch, tmp_path: Path
 ) -> None:
-    """The tab keeps its token when it leaves and comes back, at an address that the other page chose."""
+    """The tab keeps its token when it leaves and returns, at an address that the other page chose."""
     mark = tmp_path / "it ran"
     program = json.dumps({"source": f"open({str(mark)!r}, 'w').close()\n{TWO}", "settings": {}})
     packed = base64.urlsafe_b64encode(zlib.compress(program.encode())).decode().rstrip("=")
@@ -415,7 +415,7 @@ def test_a_page_that_leads_the_tab_here_runs_nothing(
     play.click(".cm-content")
     play.keyboard.type("# a key")
     assert settled(play, "failed") == "not run"
-    play.wait_for_timeout(700)  # past the time at which an address is written
+    play.wait_for_timeout(700)  # later than the address is written
     play.reload()
     assert settled(play, "failed") == "not run" and not mark.exists()
 
@@ -428,7 +428,7 @@ def test_a_page_that_leads_the_tab_here_runs_nothing(
     settled(play, "fresh")
     assert mark.exists(), "it is the reader's now"
 
-    play.evaluate(f"location.hash = '#p={packed}'")  # as one who pastes a link
+    play.evaluate(f"location.hash = '#p={packed}'")  # like a user who pastes a link
     assert settled(play, "failed") == "not run"
     play.get_by_label("programs").select_option(label="softmax over either dimension")
     settled(play, "fresh")
@@ -474,7 +474,7 @@ def test_on_a_phone_each_control_is_reached_and_nothing_covers_another(play: Pag
 
 
 def test_by_keyboard_alone(play: Page) -> None:
-    """From the editor, which has the focus, to the controls and back, and to the page."""
+    """Tab moves from the editor, which has the focus, to the controls and back, and to the page."""
     assert "Escape, then Tab" in str(play.get_attribute(".cm-content", "aria-description"))
     focused = "document.querySelector('main').shadowRoot.activeElement"
     assert "cm-content" in play.evaluate(f"{focused}.className")

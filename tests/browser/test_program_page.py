@@ -1,4 +1,4 @@
-"""The page of a program: Find, keys, and an address that brings back what was selected."""
+"""The page of a program: Find, keys, and an address that restores the selection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_keys_select_causes_and_the_address_remembers_them(standalone: Standalon
         page.keyboard.press("j")
     last = causes.count()
     page.locator("details > summary").first.click()
-    page.wait_for_url("**open=*")  # the fold tells of it in a task of its own
+    page.wait_for_url("**open=*")  # the fold fires its event in its own task
     page.reload()
     assert page.locator("[data-on]").count() == 1
     assert causes.nth(last - 1).get_attribute("data-on") is not None

@@ -1,4 +1,4 @@
-"""The ranked list of kernels, the bars of cost in the source, and the answer about a kernel."""
+"""The ranked list of kernels, the cost bars in the source, and the explanation of a kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shares(words: list[str]) -> list[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_kernels_are_ranked_by_cost_and_sorted_by_order(viewer: Open) -> None:
-    """By eye: the rows from top to bottom. Equal library calls, which the record has apart, are one."""
+    """By eye: the rows from top to bottom. Equal library calls, which are separate in the record, are one row."""
     page = viewer(captures.layer())
     rows = page.find(".code-tab:visible")
     places = sorted((box(row)["y"], number) for number, row in enumerate(rows.all()))
@@ -70,7 +70,7 @@ def test_lines_have_bars_and_kernels_an_answer(viewer: Open) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_list_opens_at_what_costs_most(viewer: Open) -> None:
-    """Whichever kernel is open below it; one that is chosen comes into view."""
+    """The open kernel below does not change that; a chosen kernel scrolls into view."""
     page = viewer(captures.layer())
     page.frame()
     rows = page.find(".code-tab:visible")
@@ -97,7 +97,7 @@ def test_one_kernel_has_neither_list_nor_answer(viewer: Open) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (640, 360), (390, 844)])
 def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tuple[int, int]) -> None:
-    """Each leads to its evidence: the line that costs most is pinned, memory opens its pane."""
+    """Each answer leads to its evidence: the most expensive line is pinned, memory opens its pane."""
     shown = captures.layer()
     page = viewer(shown)
     page.frame()
@@ -130,7 +130,7 @@ def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tup
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_line_that_costs_most_opens_its_most_expensive_kernel(viewer: Open) -> None:
-    """Of the kernels that are of this line alone no other costs more; the row of stages begins with that line."""
+    """No other kernel that belongs to this line alone costs more; the stage row begins with that line."""
     shown = captures.layer()
     page = viewer(shown)
     page.frame()
@@ -152,7 +152,7 @@ def test_the_line_that_costs_most_opens_its_most_expensive_kernel(viewer: Open) 
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_list_behind_a_badge_is_that_of_its_phase(viewer: Open) -> None:
-    """The first section in view is of the phase whose number the badge has, whatever came first."""
+    """The first section in view belongs to the phase whose number is on the badge."""
     page = viewer(captures.layer())
     page.frame()
     phases = page.find(".flow-phase")
@@ -255,7 +255,7 @@ def test_a_function_of_a_library_is_one_row_below_those_of_the_program(viewer: O
 @pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_a_graph_is_saved_as_a_drawing_and_as_a_picture(viewer: Open) -> None:
-    """What is saved stands by itself: without classes of the page, and with all boxes that the page draws."""
+    """The saved file is self-contained: without the page's classes, and with all boxes that the page draws."""
     page = viewer(captures.layer())
     pane = page.find(".frame:has(.graph-svg)").first
     pane.locator(".node").first.wait_for()

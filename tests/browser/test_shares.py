@@ -1,4 +1,4 @@
-"""What a chip says of a pin, `4 of 21 calls`, is counted again in plain torch: share and whole by one definition."""
+"""The count on a chip of a pin, `4 of 21 calls`, is recounted in plain torch: share and total by one definition."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def made(x, n):
 
 
 def _calls(program: Any, calls: list[tuple[Any, ...]], file: str) -> list[tuple[int, dict[int, int]]]:
-    """Of each graph that Dynamo hands over: its calls, and those that stand in each line of the file, as torch itself
-    says it in the stack of each node."""
+    """Return for each graph that Dynamo passes on its calls, and those of each line of the file, from torch's own
+    stack of each node."""
     import torch
 
     found = []
@@ -112,7 +112,7 @@ def test_the_share_of_the_calls_is_that_of_torch(
 def test_what_is_no_operation_is_no_share_of_the_operations(
     standalone: Callable[..., Page], tmp_path: Path
 ) -> None:
-    """By hand: a permutation and three parts of it move no data, so none of them is an operator of the ledger."""
+    """By hand: a permutation and three slices of it move no data, so none of them is an operator of the ledger."""
     import torch
 
     _, scope = _ran(tmp_path)
@@ -129,7 +129,7 @@ def test_what_is_no_operation_is_no_share_of_the_operations(
 
 
 def _ran(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The program's file, and the names that it makes."""
+    """Return the program's file, and the names that it defines."""
     file = folder / "program.py"
     file.write_text(PROGRAM, encoding="utf-8")
     scope: dict[str, Any] = {}
@@ -138,13 +138,13 @@ def _ran(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _said(count: str) -> tuple[list[str], int]:
-    """The names on a chip, and how many more it says that there are."""
+    """Return the names on a chip, and the number of further ones that it reports."""
     names, _, more = count.partition(" +")
     return names.split(", "), int(more.replace(",", "") or 0)
 
 
 def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict[str, Any]]]:
-    """Of each stage of a saved record what came from a line: by the names in its JSON, and nothing of ours."""
+    """Return what came from a line in each stage of a saved record, by the names in its JSON, without our code."""
     (compilation,) = saved["compilations"]
     found: dict[str, list[dict[str, Any]]] = {}
     above: set[str] = set()
@@ -168,7 +168,7 @@ def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict
 def test_names_rest_and_share_of_a_chip_are_of_one_set(
     standalone: Callable[..., Page], tmp_path: Path
 ) -> None:
-    """Two layers, each line of them: counted in the saved record, and the names are names of what is counted."""
+    """Two layers, each line of them: counted in the saved record, and the names are those of counted items."""
     import torch
 
     file, scope = _ran(tmp_path)
@@ -205,7 +205,7 @@ def test_names_rest_and_share_of_a_chip_are_of_one_set(
                 assert len(names) + more == len(counted), (text, chip, names, more, counted)
                 numbers = [f"#{i}" for i, k in enumerate(whole, 1) if k["name"] in counted]
                 some = numbers if stage == "code" else counted
-                if stage != "code" or len(counted) > 1:  # one kernel has its name, which loses its middle
+                if stage != "code" or len(counted) > 1:  # one kernel's name is shortened in the middle
                     assert names == [name for name in some if name in names], (text, chip, names, some)
                 assert len(" ".join(names)) <= 18, "how many more there are is in view"
         page.page.keyboard.press("Escape")
@@ -254,7 +254,7 @@ def test_how_many_more_a_chip_stands_for_is_whole_however_narrow_it_is(
 
 
 def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[..., Page]) -> None:
-    """An input stands in the drawing of the loops, and is none; a forward has none of what a backward made."""
+    """An input is drawn with the loops but is none; a forward has no loop that a backward created."""
     from . import captures
 
     capture = captures.sin_cos()
@@ -274,7 +274,7 @@ def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[
 
 
 def test_a_line_whose_operator_is_in_several_loops_is_of_one_of_them(standalone: Callable[..., Page]) -> None:
-    """And says so: that it is in none of them would be false, and of which it is was not recorded."""
+    """The chip reports that the loop was not recorded: "in none of them" would be false."""
     import torch
 
     def program(x: torch.Tensor) -> torch.Tensor:

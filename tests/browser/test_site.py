@@ -1,4 +1,4 @@
-"""The site: made without a warning, from nothing outside, with every page and name; it opens from a folder."""
+"""The site builds without warnings and network, with every page and name, and opens from a folder."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "docs"))  # its files are run, not installed
+sys.path.append(str(ROOT / "docs"))  # its files are scripts, not installed modules
 
 import make_site  # noqa: E402
 
 RUN = "tutorials/01-one-line-four-stages"
-"""The lesson that is run here; all are where the site is made for readers, and in tests of their own."""
+"""The lesson that runs here; all of them run for the published site, and in tests of their own."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, made as its command makes it, with one lesson run. The contents beside each page lack the names of the
+    """Return the site, built by its command, with one lesson run. The contents beside each page lack the names of the
     API, which take two fifths of the time."""
     if importlib.util.find_spec("sphinx") is None:
         not_here("Sphinx is not installed: pip install '.[docs]'")
@@ -80,7 +80,7 @@ def test_every_public_name_is_told(site: Path) -> None:
 
 
 class Outside(HTMLParser):
-    """What a page loads from elsewhere; links that a reader may follow are not loaded."""
+    """Collects resources that a page loads from elsewhere; links that a reader may follow are not loaded."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def test_a_lesson_that_was_run_is_alive_and_another_shows_its_code(site: Path) -
 
 
 def test_no_solution_is_given_away(site: Path) -> None:
-    """A student finds it by ``course.solution``, after an attempt."""
+    """A student gets it from ``course.solution``, after an attempt."""
     assert not (site / "tutorials" / "solutions.html").exists()
     assert not (site / "tutorials" / "INSTRUCTORS.html").exists(), "it has the answers to the questions"
     assert not [file for file in site.rglob("*") if "INSTRUCTORS" in file.name]
@@ -153,7 +153,7 @@ PARTS = 4
 def test_it_opens_from_a_folder_and_no_page_scrolls_sideways(
     site: Path, page: Page, watch: Watch, part: int
 ) -> None:
-    """What a page asks for outside of the folder, or says on the console, fails it after the test."""
+    """The test fails afterwards if a page requests a file outside of the folder or logs to the console."""
     watch.allow(f"{site.as_uri()}/")
     page.goto((site / "index.html").as_uri())
     page.wait_for_url("**/docs/index.html")
@@ -165,7 +165,7 @@ def test_it_opens_from_a_folder_and_no_page_scrolls_sideways(
             "py-modindex.html",
             "search.html",
         ):
-            continue  # made by Sphinx, or gone at once
+            continue  # built by Sphinx, or absent
         page.goto(file.as_uri())
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wide.append(file.relative_to(site).as_posix())
@@ -178,7 +178,7 @@ CUT = """() => [...document.querySelectorAll(".cell_output pre")].filter(
 
 @pytest.mark.browser
 def test_what_a_lesson_printed_is_not_cut(site: Path, page: Page, watch: Watch) -> None:
-    """The C++ of lesson 1 has lines that are wider than the column: they go on below."""
+    """The C++ of lesson 1 has lines that are wider than the column: they wrap."""
     watch.allow(f"{site.as_uri()}/")
     page.goto((site / f"{RUN}.html").as_uri())
     assert page.locator(".cell_output pre").count() > 5
@@ -187,7 +187,7 @@ def test_what_a_lesson_printed_is_not_cut(site: Path, page: Page, watch: Watch) 
 
 @pytest.mark.browser
 def test_the_lessons_come_right_after_the_start(site: Path, page: Page, watch: Watch) -> None:
-    """In the side bar, above the fold; the pages of the tool come after them."""
+    """They are above the fold in the side bar; the tool's pages come after them."""
     watch.allow(f"{site.as_uri()}/")
     page.goto((site / "docs" / "index.html").as_uri())
     links = page.locator(".bd-links a.reference").evaluate_all(
@@ -206,7 +206,7 @@ def test_the_lessons_come_right_after_the_start(site: Path, page: Page, watch: W
 def test_the_page_of_a_capture_lives_inside_a_lesson(site: Path, page: Page, watch: Watch) -> None:
     watch.allow(f"{site.as_uri()}/")
     page.goto((site / f"{RUN}.html").as_uri())
-    app = alive(page, 2).first  # the page of the call; the slider's comes after it
+    app = alive(page, 2).first  # the page of the call; that of the slider follows
     assert app.locator(".lit").count() == 0
     app.get_by_text("torch.cos(x)").first.click()
     page.wait_for_function(LIT)

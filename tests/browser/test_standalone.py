@@ -31,7 +31,7 @@ EACH = pytest.mark.parametrize("made", captures.EVERY.values(), ids=captures.EVE
 @EACH
 @pytest.mark.cases(full=2)
 def test_a_page_opens(standalone: Standalone, made: Callable[[], Capture]) -> None:
-    """Nothing of the user's becomes an element. Errors, dialogs and requests are looked at after each test."""
+    """No user string becomes an element. Errors, dialogs and requests are checked after each test."""
     page = standalone(made())
     alive(page)
     assert page.title().endswith(" · compile_lens")

@@ -1,4 +1,4 @@
-"""Pages without a script, of a program and of a difference: what one sees first, light, dark, wide, narrow."""
+"""Pages of a program and of a diff without script: their first view, light, dark, wide, narrow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 PAGES = {
     "program": (lambda: page_of(document(program())), (".cl-outcome", ".cl-cause")),
     "difference": (
-        # As it stands where there are no captures to come alive with.
+        # As on a page without captures that become interactive.
         lambda: of_difference(dataclasses.replace(diff(sample(), graph_break()), captures=())),
         (".cl-outcome", ".cl-note"),
     ),
@@ -60,7 +60,7 @@ def test_what_it_is_about_is_in_view(
 def test_lines_of_a_program_stand_beside_the_causes(
     standalone: Callable[..., Page], viewport: tuple[int, int]
 ) -> None:
-    """What became of each line is in view with why it is not faster, where there is room for both."""
+    """The result of each line is in view beside the reasons why it is not faster, if there is room for both."""
     page = standalone(page_of(document(program())))
     source, cause = (
         page.locator(part).first.bounding_box() for part in (".cl-sources .cl-listing", ".cl-cause")
@@ -73,7 +73,7 @@ def test_lines_of_a_program_stand_beside_the_causes(
 def test_a_function_of_a_program_stands_under_the_name_of_its_file(
     standalone: Callable[..., Page], viewport: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is the machine's: it is in the tooltip."""
+    """The folder depends on the machine: it is in the tooltip."""
     monkeypatch.setattr(samples_program, "FILE", "/home/someone/train.py")
     page = standalone(page_of(document(program())))
     heads = page.locator(".cl-sources [title]")

@@ -1,4 +1,4 @@
-"""What tests do in the viewer and see there: its panes, what is lit in them, its pins."""
+"""Actions and observations of tests in the viewer: its panes, their lit items, its pins."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page
 
 ROOM = 3
-"""Panes that stand side by side at most."""
+"""Maximum number of panes side by side."""
 
 WHOLE = 60
-"""Nodes of the largest graph that opens whole."""
+"""Nodes of the largest graph that opens without closed boxes."""
 
 Lit = dict[str, list[str]]
-"""What is lit, by stage (``"0/0 forward"``): names of nodes and kernels, and lines of a module."""
+"""Lit items by stage (``"0/0 forward"``): names of nodes and kernels, and lines of a module."""
 
 _FRAME = """
 const frameOf = (app, place) => [...app.shadowRoot.querySelectorAll(".frame")].find(
@@ -42,7 +42,7 @@ _ARRANGE = """
 }
 """  # noqa: E501
 
-# Drawings and listings are built a piece at a time.
+# Drawings and listings are built in pieces.
 _READY = f"""
 ([app, places]) => {{
   {_FRAME}
@@ -82,7 +82,7 @@ app => {
 }
 """
 
-# Each node by itself, and the whole module: that is where everything is to be seen.
+# Each node alone, and the whole module: these show everything.
 _WHOLE = """
 app => {
   for (const tab of app.shadowRoot.querySelectorAll(".code-module[aria-pressed=false]")) tab.click();
@@ -104,11 +104,11 @@ _UNFOLD = f"""
 
 
 class Viewer:
-    """One capture's app on a page, once it is alive.
+    """One capture's app on a page, once it is interactive.
 
     Attributes:
         app: its host element.
-        items: the numbers that the page gives to what the capture holds.
+        items: the page's numbers of the capture's items.
     """
 
     def __init__(self, page: Page, capture: Capture, number: int = 0, count: int = 1) -> None:
@@ -120,24 +120,24 @@ class Viewer:
         self._compilations = {c.id: n for n, c in enumerate(capture.compilations)}
 
     def find(self, selector: str) -> Locator:
-        """Elements of the app."""
+        """Return elements of the app."""
         return self.app.locator(selector)
 
     # Stages and items
 
     def seen(self, key: str, compilation: int = 0) -> SeenStage:
-        """A stage of the page by its key."""
+        """Return a stage of the page by its key."""
         found = self.items.seen(compilation, key)
         if found is None:
             raise LookupError(f"compilation {compilation} has no stage {key!r}")
         return found
 
     def number(self, key: str, compilation: int = 0) -> int:
-        """The number of a stage; 0 is Python."""
+        """Return the number of a stage; 0 is Python."""
         return 0 if key == PYTHON else self.seen(key, compilation).number
 
     def item(self, address: Address) -> int:
-        """The number of an address."""
+        """Return the number of an address."""
         compilation, key, name = address
         if key != PYTHON:
             return self.seen(key, self._compilations[compilation]).item(name)
@@ -148,7 +148,7 @@ class Viewer:
         return item
 
     def address(self, item: int) -> Address:
-        """The address that has a number."""
+        """Return the address of a number."""
         if item < len(self.items.lines):
             return self.items.lines[item]
         for seen in self.items.stages:
@@ -159,40 +159,40 @@ class Viewer:
     # Panes
 
     def card(self, key: str, compilation: int = 0, fusion: bool = False) -> Locator:
-        """The card of a stage in the strip; of a phase's groups also that of its fusion."""
+        """Return the card of a stage in the strip; for a phase's groups also that of its fusion."""
         kind = ".card-fusion" if fusion else ":not(.card-fusion)"
         return self.find(f"button.card[data-stage='{self.number(key, compilation)}']{kind}")
 
     def chip(self, key: str, compilation: int = 0) -> Locator:
-        """The chip of a stage in the row of the stages."""
+        """Return the chip of a stage in the stage row."""
         return self.find(f".flow-noun[data-stage='{self.number(key, compilation)}']")
 
     def press(self, key: str, compilation: int = 0, fusion: bool = False) -> None:
-        """Opens a stage or closes it, from the list of all stages, without opening that."""
+        """Open or close a stage from the list of all stages, without opening that list."""
         self.card(key, compilation, fusion).dispatch_event("click")
 
     def unfold(self) -> None:
-        """Opens the list of the chain below the row of the stages."""
+        """Open the list of the chain below the stage row."""
         if self.find(".flow-chain[aria-expanded=false]:visible").count():
             self.find(".flow-chain").click()
 
     def fold(self) -> None:
-        """Closes it again."""
+        """Close it again."""
         if self.find(".flow-chain[aria-expanded=true]:visible").count():
             self.find(".flow-chain").click()
 
     def pane(self, key: str, compilation: int = 0, fusion: bool = False) -> Locator:
-        """The pane of a stage, if it is open."""
+        """Return the pane of a stage, if it is open."""
         kind = "[data-fusion]" if fusion else ":not([data-fusion])"
         return self.find(f".frame[data-stage='{self.number(key, compilation)}']{kind}")
 
     def shown(self) -> list[tuple[int, bool]]:
-        """Number of each open pane's stage, and whether it is a fusion; left to right."""
+        """Return the number of each open pane's stage, and whether it is a fusion; left to right."""
         read = "frames => frames.map(f => [+f.dataset.stage, 'fusion' in f.dataset])"
         return [(stage, fusion) for stage, fusion in self.find(".frame").evaluate_all(read)]
 
     def open(self, *keys: str, compilation: int = 0) -> None:
-        """Opens exactly these stages, at most three; a key such as ``"forward.groups fusion"`` is a fusion."""
+        """Open exactly these stages, at most three; a key such as ``"forward.groups fusion"`` is a fusion."""
         assert len(keys) <= ROOM, "a fourth would be a tab of one of them"
         self.app.evaluate(_ARRANGE, [self._place(key, compilation) for key in keys])
         self.ready(*keys, compilation=compilation)
@@ -201,16 +201,16 @@ class Viewer:
         assert sorted(self.shown()) == sorted(self._pair(key, compilation) for key in keys)
 
     def whole(self) -> None:
-        """Shows whole modules, which open with one of their kernels."""
+        """Show whole modules, which open with one of their kernels."""
         self.app.evaluate(_MODULE)
 
     def ready(self, *keys: str, compilation: int = 0) -> None:
-        """Waits until open panes have built all that they show."""
+        """Wait until open panes have rendered completely."""
         places = [self._place(key, compilation) for key in keys]
         self.page.wait_for_function(_READY, arg=[self.app.element_handle(), places], timeout=60_000)
 
     def kernel(self, key: str, number: int = 1, compilation: int = 0) -> None:
-        """Shows a kernel of an open module, counted from 1."""
+        """Show a kernel of an open module, counted from 1."""
         pane = self.pane(key, compilation)
         rows = pane.locator(".code-tab")
         row = rows.nth(number - 1) if rows.count() else pane.locator(".code-kernels")
@@ -221,12 +221,12 @@ class Viewer:
             row.dispatch_event("click")
 
     def view(self, key: str, view: str, compilation: int = 0) -> None:
-        """Shows an open graph as ``graph`` or as ``text``."""
+        """Show an open graph as ``graph`` or as ``text``."""
         self.pane(key, compilation).locator(f".frame-view:text-is('{view}')").click()
         self.ready(key, compilation=compilation)
 
     def choose(self, compilation: int) -> None:
-        """Shows another compilation."""
+        """Show another compilation."""
         self.find(".tab").nth(compilation).dispatch_event("click")
 
     def _pair(self, key: str, compilation: int) -> tuple[int, bool]:
@@ -240,10 +240,10 @@ class Viewer:
         # A large graph opens with its boxes closed.
         return {"stage": stage, "fusion": fusion, "nodes": [n if n <= WHOLE else 1 for n in nodes]}
 
-    # Things in panes
+    # Items in panes
 
     def thing(self, address: Address) -> Locator:
-        """The element that stands for an address, in an open pane: a box, a line, a card of the fusion view."""
+        """Return the element for an address in an open pane: a box, a line, a card of the fusion view."""
         compilation, key, name = address
         number = self._compilations.get(compilation, 0)
         stage = self.seen(key, number).stage if key != PYTHON else None
@@ -260,7 +260,7 @@ class Viewer:
         ).first
 
     def line(self, key: str, number: int, compilation: int = 0) -> Locator:
-        """A line of the module in an open code pane, counted from 1."""
+        """Return a line of the module in an open code pane, counted from 1."""
         pane = self.pane(key, compilation)
         if pane.locator(f".listing-number[data-number='{number}']").count() == 0:
             self._open_folds([key], compilation)
@@ -268,37 +268,37 @@ class Viewer:
         return pane.locator(f".listing-code > [data-row='{row}']")
 
     def click(self, thing: Locator) -> None:
-        """Clicks on a box or line, and takes the pointer away."""
+        """Click on a box or line, and move the pointer away."""
         thing.click(**self.spot(thing))
         self.leave()
 
     def pin(self, address: Address) -> None:
-        """Opens the pane of an address alone and clicks on it there."""
+        """Open only the pane of an address and click on it there."""
         compilation, key, _ = address
         self.open(key, compilation=self._compilations.get(compilation, 0))
         self.click(self.thing(address))
 
     def leave(self) -> None:
-        """Takes the pointer to where nothing is."""
+        """Move the pointer to an empty place."""
         self.page.mouse.move(1, 1)
 
     def spot(self, thing: Locator) -> Any:
-        # A line is as wide as the longest one: its middle may be out of sight.
+        # A line is as wide as the longest one: its middle may be out of view.
         return (
             {"position": {"x": 30, "y": 9}} if "listing-line" in (thing.get_attribute("class") or "") else {}
         )
 
-    # What is lit
+    # Lit items
 
     def lit(self, key: str, compilation: int = 0, by: str = ".lit") -> list[str]:
-        """Names of what is lit in an open pane; of code also the lines of the module, as ``"line 46"``.
+        """Return names of the lit items in an open pane; for code also the module's lines, as ``"line 46"``.
 
-        ``by`` is the class of another light: ``.lit-hover``, ``.lit-pin-1``.
+        ``by`` is the class of another highlight: ``.lit-hover``, ``.lit-pin-1``.
         """
         return self._lit([key], compilation, by)[0]
 
     def everything_lit(self) -> Lit:
-        """What is lit in every stage, read by opening one pane after the other."""
+        """Return the lit items of every stage, read by opening one pane after the other."""
         found: Lit = {}
         for number, compilation in enumerate(self.capture.compilations):
             keys = [s.stage.key for s in self.items.stages if s.compilation == number]
@@ -316,7 +316,7 @@ class Viewer:
         return found
 
     def _open_folds(self, keys: Sequence[str], compilation: int) -> None:
-        """Opens every fold of code; those of blocks that are still being built come with them."""
+        """Open every code fold; those of blocks that are still being rendered are included."""
         closed = ".code-pane .listing-fold[aria-expanded=false]"
         while True:
             self.app.evaluate(_UNFOLD, [self._place(key, compilation) for key in keys])
@@ -335,13 +335,13 @@ class Viewer:
         ]
 
     def dots(self) -> set[str]:
-        """Stages whose card in the strip bears a dot of a pin; not those of fusions."""
+        """Return stages whose card in the strip has the dot of a pin; not those of fusions."""
         cards = self.find("button.card:not(.card-fusion):has(.strip-dot)")
         found = cards.evaluate_all("cards => cards.map(card => +card.dataset.stage)")
         return {self.items.stages[number - 1].stage.key if number else PYTHON for number in found}
 
     def listed(self) -> set[Address]:
-        """Everything that the chain of the focused pin names."""
+        """Return everything that the chain of the focused pin names."""
         self.frame()
         self.unfold()
         while self.find(".chain-rest").count():
@@ -352,19 +352,19 @@ class Viewer:
         return {self.address(item) for item in found}
 
     def reasons(self) -> dict[str, str]:
-        """Why stages hold nothing of the focused pin's chain, by the titles of the rows."""
+        """Return why stages have nothing in the focused pin's chain, by the titles of the rows."""
         self.frame()
         read = "rows => rows.map(row => ['.chain-title', '.chain-why'].map(s => row.querySelector(s).textContent))"
         return dict(self.find(".chain-none").evaluate_all(read))
 
     def why(self, title: str) -> str:
-        """Why a stage holds nothing of the focused pin's chain. Neighbours with one reason share a row."""
+        """Return why a stage has nothing in the focused pin's chain. Neighbours with one reason share a row."""
         return next(
             why for row, why in self.reasons().items() if row == title or row.startswith(f"{title} …")
         )
 
     def facts(self) -> dict[str, str]:
-        """What the panel says of the focused pin, by label."""
+        """Return the panel's facts about the focused pin, by label."""
         self.frame()
         self.unfold()
         self.find(".facts-label").first.wait_for()
@@ -374,12 +374,12 @@ class Viewer:
         return found
 
     def pins(self) -> list[str]:
-        """Names on the chips of the pins."""
+        """Return the names on the chips of the pins."""
         self.frame()
         return self.find(".chip-name").all_inner_texts()
 
     def opened(self) -> None:
-        """Waits for what the page opens with."""
+        """Wait for the initial view of the page."""
         self.page.wait_for_function(
             "app => app.shadowRoot.querySelector('.frame') && !app.shadowRoot.querySelector('.frame-wait')",
             arg=self.app.element_handle(),
@@ -387,7 +387,7 @@ class Viewer:
         self.frame()
 
     def frame(self) -> None:
-        """Waits until the page has done what it set out to do: words follow what is lit, views scroll."""
+        """Wait until the page has finished its pending work: texts follow the lit items, views scroll."""
         settle(self.page)
 
 
@@ -397,12 +397,12 @@ def _key(key: str, compilation: int) -> tuple[str, int, bool]:
 
 
 def _nodes(graph: Graph) -> list[int]:
-    """How many nodes a graph has, and each one within it."""
+    """Return the number of nodes of a graph, and each one within it."""
     return [len(graph.nodes), *(count for _, body in graph.subgraphs for count in _nodes(body))]
 
 
 def through(capture: Capture, addresses: Iterable[Address]) -> set[Address]:
-    """What the record links to some addresses, both ways, and they themselves."""
+    """Return the record's links of some addresses, in both directions, and the addresses themselves."""
     chain = capture.chain
     found: set[Address] = set()
     for address in addresses:
@@ -411,7 +411,7 @@ def through(capture: Capture, addresses: Iterable[Address]) -> set[Address]:
 
 
 def expected(capture: Capture, addresses: Iterable[Address]) -> Lit:
-    """What has to be lit in every stage while these addresses, together, are pinned."""
+    """Return what has to be lit in every stage while these addresses are pinned together."""
     linked = through(capture, addresses)
     found: Lit = {}
     lines = sorted(name for _, key, name in linked if key == PYTHON)
@@ -441,12 +441,12 @@ def _shown_code(code: Code, names: set[str]) -> list[str]:
 
 
 def keys(lit: Lit) -> set[str]:
-    """The keys of the stages in which something is lit."""
+    """Return the keys of the stages with lit items."""
     return {stage.rpartition(" ")[2] for stage in lit}
 
 
 def python_line(capture: Capture, text: str) -> Address:
-    """The Python line that holds a text, among those that the record links."""
+    """Return the Python line that contains a text, among those that the record links."""
     for _, key, name in capture.chain.addresses():
         if key != PYTHON:
             continue
@@ -460,7 +460,7 @@ def python_line(capture: Capture, text: str) -> Address:
 
 
 def kernel_line(capture: Capture, key: str, text: str, compilation: int = 0) -> Address:
-    """The first line of a kernel that holds a text and has an origin."""
+    """Return the first line of a kernel that contains a text and has an origin."""
     made = capture.compilations[compilation]
     for kernel in made.code[key.partition(".")[0]].kernels:
         lines = kernel.source.split("\n")
@@ -471,7 +471,7 @@ def kernel_line(capture: Capture, key: str, text: str, compilation: int = 0) -> 
 
 
 def box(thing: Locator) -> FloatRect:
-    """Where an element is on the page."""
+    """Return the position of an element on the page."""
     found = thing.bounding_box()
     if found is None:
         raise LookupError(f"not on the page: {thing}")

@@ -1,4 +1,4 @@
-"""What pages say and ask for while a test runs."""
+"""Messages and requests of pages while a test runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Dialog, Page, Request, WebSocket
 
 INSIDE = ("data:", "blob:", "about:")
-"""Schemes that lead nowhere."""
+"""Schemes that make no request."""
 
 
 class Watch:
@@ -17,7 +17,7 @@ class Watch:
     Attributes:
         errors: texts of console errors, and of errors that nothing caught.
         dialogs: texts of dialogs that opened; each is dismissed.
-        requests: every address that was asked for, in order; data: addresses are no requests.
+        requests: every requested address, in order; data: addresses are not requests.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Watch:
         self._known: list[str] = []
 
     def follow(self, page: Page) -> None:
-        """Take note of what a page does from now on."""
+        """Start recording the events of a page."""
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
         page.on("dialog", self._asked)
@@ -36,15 +36,15 @@ class Watch:
         page.on("websocket", self._connected)
 
     def allow(self, place: str) -> None:
-        """Let pages ask for a file, or for everything below an address that ends in ``/``."""
+        """Allow pages to request a file, or everything below an address that ends in ``/``."""
         self._places.append(place)
 
     def expect(self, error: str) -> None:
-        """Let errors pass that hold this text: those of a host that are not of our making."""
+        """Ignore errors that contain this text: those of a host that this project does not cause."""
         self._known.append(error)
 
     def settle(self, page: Page) -> None:
-        """Wait until what the page has said so far has arrived."""
+        """Wait until all earlier messages of the page have arrived."""
         if not page.is_closed():
             # A page that is not drawn never gets a frame.
             page.evaluate(
@@ -52,12 +52,12 @@ class Watch:
             )
 
     def problems(self) -> list[str]:
-        """What went wrong."""
+        """Return the errors."""
         errors = [e for e in self.errors if not any(known in e for known in self._known)]
         return errors + [f"a dialog opened: {text}" for text in self.dialogs]
 
     def outside(self) -> list[str]:
-        """Requests to places that were not allowed."""
+        """Return requests to places that were not allowed."""
         return [url for url in self.requests if not url.startswith(INSIDE) and not self._is_allowed(url)]
 
     def _is_allowed(self, url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The action for pull requests, and the workflow of the page that uses it, run step by step as a runner runs them."""
+"""The action for pull requests, and the page's workflow that uses it, run step by step as a runner does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWN = f"{versions.REPOSITORY.removeprefix('https://github.com/')}@v{versions.__v
 
 @dataclass
 class Runner:
-    """What a runner knows: contexts by their names, and the environment of its steps."""
+    """State of a runner: contexts by their names, and the environment of its steps."""
 
     folder: Path
     environment: dict[str, str]
@@ -36,7 +36,7 @@ class Runner:
     output: str = ""
 
     def value(self, text: str) -> str:
-        """A text with its expressions replaced. One that is not known is an error."""
+        """Return a text with its expressions replaced. An unknown one is an error."""
         return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda match: self.context[match[1]], text)
 
     def runs(self, condition: str) -> bool:
@@ -78,7 +78,7 @@ MODEL = "import torch\n\n\ndef net(x):\n    y = x.sin()\n    return {}\n"
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
-    """A runner with a repository of its own, whose base has a function ``net``, and commands that note their calls."""
+    """Return a runner with a repository, whose base has a function ``net``, and commands that record their calls."""
     if shutil.which("git") is None or shutil.which("bash") is None:
         pytest.skip("git and bash are not both installed")
     places = {name: tmp_path / name for name in ("origin", "temp", "bin")}

@@ -1,4 +1,4 @@
-"""Paths that no file can have, files that cannot be read, limits that are none: a sentence, and exit code 2."""
+"""Impossible paths, unreadable files and invalid limits give a sentence and exit code 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compile_lens import UsageError, import_trace
 from compile_lens.cli import main
 
 NAME = "a" * 300
-"""Longer than any file system allows."""
+"""A name longer than any file system allows."""
 
 
 @pytest.mark.parametrize(

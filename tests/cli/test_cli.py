@@ -1,4 +1,4 @@
-"""The command line: what goes to stdout and stderr, exit codes, JSON, and clear errors."""
+"""The command line: stdout and stderr, exit codes, JSON, and clear errors."""
 
 from __future__ import annotations
 

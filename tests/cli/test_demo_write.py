@@ -1,4 +1,4 @@
-"""The demo's program appears whole or not at all: one that is there is never written again."""
+"""The demo's program is written completely or not at all, and never overwrites an existing file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``compile-lens diff --fail-on``: what got worse fails, what got better does not."""
+"""``compile-lens diff --fail-on``: regressions fail, improvements do not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broken(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """One graph and one kernel, which reads x and writes the sum; two of each, with a tensor in between."""
+    """Return records of one kernel that reads x and writes the sum, and of two graphs with a tensor in between."""
     folder = tmp_path_factory.mktemp("records")
     made = [compile_lens.capture(f, X) for f in (whole, broken)]
     explained = [torch._dynamo.explain(f)(X) for f in (whole, broken)]  # torch's own count
@@ -82,7 +82,7 @@ def test_it_says_what_failed(records: tuple[str, str], capsys: pytest.CaptureFix
 
 
 def test_what_is_no_longer_known_fails(tmp_path: Path, records: tuple[str, str]) -> None:
-    """A record whose code could not be seen: that nothing more is launched, nobody knows."""
+    """The code of one record was not observed, so additional launches cannot be excluded."""
     body = json.loads(Path(records[0]).read_text(encoding="utf-8"))
     stages = body["compilations"][0]["stages"]
     kept = [stage for stage in stages if stage.get("is") != "Code"]
@@ -108,7 +108,7 @@ def test_a_repair_passes_and_a_new_failure_does_not(tmp_path: Path, records: tup
         return x @ torch.rand(3, 3)
 
     with pytest.raises(RuntimeError):
-        failing(X)  # eager PyTorch says so too
+        failing(X)  # eager PyTorch confirms it
     with pytest.raises(compile_lens.CaptureError) as caught:
         compile_lens.capture(failing, X)
     failed = str(caught.value.capture.save(tmp_path / "failed.json"))
@@ -142,7 +142,7 @@ def test_a_new_backward_fails_at_the_levels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [[""], [" "], [","], ["kernels", ""]])
 def test_no_name_at_all_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A variable of a shell that is not set: before any record is read."""
+    """An unset shell variable is refused before any record is read."""
     flags = [word for name in given for word in ("--fail-on", name)]
     assert main(["diff", "a.json", "b.json", *flags]) == 2
     said = capsys.readouterr().err
@@ -174,7 +174,7 @@ def test_help_says_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_neither_record_saw_was_not_seen_to_be_equal(
     tmp_path: Path, records: tuple[str, str], names: str, claim: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As where torch renamed the function that a hook is on: two breaks, or none, look alike."""
+    """Torch may have renamed a hooked function: two breaks, or none, look the same."""
     body = json.loads(Path(records[0]).read_text(encoding="utf-8"))
     body["not_observed"] = [{"is": "Missing", "stage": claim, "reason": "this torch has no such function"}]
     blind = tmp_path / "blind.json"

@@ -1,4 +1,4 @@
-"""What ``--json`` prints, against the schema that the documentation publishes."""
+"""Validates the output of ``--json`` against the schema that the documentation publishes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ INPUT = ("--input", "torch.rand(8)")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a program and the records of its captures and of a run."""
+    """Return a folder with a program and the records of its captures and of a run."""
     folder = tmp_path_factory.mktemp("schema")
     (folder / "net.py").write_text(CODE, encoding="utf-8")
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Any]:
-    """Return the document that a command prints, held to the schema."""
+    """Return the document that a command prints, validated against the schema."""
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
 
@@ -93,7 +93,7 @@ def printed(
 
 
 def held(text: str, command: str) -> Any:
-    """Return the document of a command, held to the schema."""
+    """Return the document of a command, validated against the schema."""
     output = json.loads(text)
     jsonschema.Draft202012Validator(SCHEMA).validate(output)
     assert output.get("command") == command or set(output) == {"schema", "error"}
@@ -166,7 +166,7 @@ def test_documents_of_captures(printed: Callable[..., Any], words: tuple[str, ..
 def test_the_document_of_a_run(folder: Path) -> None:
     words = (sys.executable, "-m", "compile_lens", "run", "--json", "--quiet", "script.py")
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert held(done.stdout, "run")["counts"]["recompiles"] == 2  # g, and what runs after its break
+    assert held(done.stdout, "run")["counts"]["recompiles"] == 2  # g, and its resume function
 
 
 @pytest.mark.slow

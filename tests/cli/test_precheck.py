@@ -1,4 +1,4 @@
-"""Errors of a command line that come before torch is imported: it is not there in the process that makes them."""
+"""Command-line errors are reported before torch is imported, in a process that lacks it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = "import torch\n\ndef f(x):\n    return x.sin()\n\nclass Net:\n    def for
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, in a Python that has no torch."""
+    """Run a command in a folder, in a Python without torch."""
     (folder / "model.py").write_text(FILE, encoding="utf-8")
     (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
     code = (

@@ -1,4 +1,4 @@
-"""``compile-lens run``: a program does what it does under plain Python, and leaves a report however it ends."""
+"""``compile-lens run``: a program behaves as under plain Python, and leaves a report however it ends."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell ignores interrupts for what it runs in the background, and what that starts inherits it.
+        # A shell ignores interrupts for its background processes, and their children inherit it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
-    """Run a program under Python and under ``compile-lens run``: the same in all that can be seen; its output."""
+    """Run a program under Python and under ``compile-lens run``, with equal observable results; return its output."""
     plain = start(folder, *words)
     watched = start(folder, "-m", "compile_lens", "run", "-o", str(report), *words)
     told, said = plain.communicate(timeout=300), watched.communicate(timeout=300)
@@ -134,7 +134,7 @@ def test_a_script_is_as_under_python(folder: Path, tmp_path: Path, how: str, end
     assert "__main__" in out and f"['script.py', '{how}', '--json', '-o', 'x']" in out
     assert program.record.ended == ended and program.record.name == "script.py"
     assert program.record.arguments == (how, "--json", "-o", "x")
-    # A thread compiles once more after the end of the script, for any number: it is seen too.
+    # A thread compiles once more after the end of the script, for any number: it is recorded too.
     assert program.counts.graphs == (2 if how == "end" else 1)
     assert len({v.thread for v in program.evaluations}) == (2 if how == "end" else 1)
     assert program.counts.break_sites == 1 and program.record.missing == ()
@@ -191,7 +191,7 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
         assert program.record.ended == CUT_OFF and program.counts.graphs >= 1
         assert [v.number for v in program.evaluations] == list(range(len(program.evaluations)))
         assert program.record.missing[0].stage == "the time of compiling"
-    # A line that is cut anywhere is left out, and said.
+    # A truncated line is left out, and reported.
     text = part.read_text(encoding="utf-8")
     for _ in range(20):
         at = random.randrange(text.index("\n") + 2, len(text))
@@ -200,7 +200,7 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
 
 
 LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
-"""The command as it is installed."""
+"""The installed command."""
 
 
 @pytest.mark.cases(full=1)
@@ -211,7 +211,7 @@ LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
     [
         ("raise KeyboardInterrupt", -signal.SIGINT),
         ("import os; os.kill(os.getpid(), 2)", -signal.SIGINT),
-        # Python forgets the interrupt when it makes such a class.
+        # Python forgets the interrupt when it creates such a class.
         (
             "import atexit; atexit.register(lambda: __import__('typing').NamedTuple('N')); raise KeyboardInterrupt",
             1,
@@ -283,11 +283,11 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
         for path in tmp_path.iterdir():
             path.unlink()
         process = start(folder, *words)
-        # Every second one while it compiles and writes, which is the end of what is mostly the import of torch.
+        # Every second run is killed while it compiles and writes; most of the time before is the import of torch.
         time.sleep(random.uniform(0.3 * whole if number % 2 else 0.9 * first, 1.1 * whole))
         process.kill()
         out, _ = process.communicate()
-        # What a save had begun is beside it under a name of its own, which nobody takes for a report.
+        # An interrupted save leaves a file under another name, which cannot be taken for a report.
         left = {
             path: Program.load(path)
             for path in tmp_path.iterdir()
@@ -301,7 +301,7 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
             seen = left[part].evaluations
             assert left[part].record.ended == (CUT_OFF if seen else NOTHING_SEEN)
             assert [v.number for v in seen] == list(range(len(seen)))
-        if out.split() and report not in left:  # a step was done: what was compiled for it is there
+        if out.split() and report not in left:  # a step was done: its compiles are in the report
             assert left[part].counts.graphs >= 1
     print(kinds)
 
@@ -316,7 +316,7 @@ def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
 
     (folder / "training.py").write_text(TRAINING, encoding="utf-8")
     report = tmp_path / "r.json"
-    if not room:  # a little less than the report needs, which holds measured times and so is not of one size
+    if not room:  # a little less than the report needs, whose size varies with its measured times
         start(folder, "-m", "compile_lens", "run", "-o", str(report), "training.py").communicate(timeout=300)
         room, fits = report.stat().st_size - 1_000, True
         report.unlink()
@@ -357,7 +357,7 @@ def test_killed_before_anything_was_seen(
     assert main(["open", str(part), "--full"]) == 0
     said = capsys.readouterr().out
     assert NOTHING_SEEN in said and "the time of compiling not seen" in said.replace("\n      ", " ")
-    # A visit that was not finished is none.
+    # A frame evaluation that was not finished does not count.
     part.write_text(part.read_text(encoding="utf-8") + '{"format":', encoding="utf-8")
     assert Program.load(part).record.ended == NOTHING_SEEN
     (folder / "early.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
@@ -499,7 +499,7 @@ def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: st
     if how == "alone" and "-m" not in words and sys.version_info >= (3, 14):
         text = text.replace(
             "print(__annotations__)", ""
-        )  # there a program has none of its own before it says one
+        )  # there a program has no annotations of its own before it writes one
     (tmp_path / "made").mkdir()
     for place in (tmp_path / "says.py", tmp_path / "made" / "__main__.py"):
         place.write_text(text, encoding="utf-8")
@@ -583,7 +583,7 @@ def test_an_earlier_report_is_not_taken_for_that_of_a_run_that_was_killed(
     start(folder, *words, "end").communicate(timeout=120)
     first = [path.read_text(encoding="utf-8") for path in out]
     aside = [path.with_name(f"{path.name}.before-this-run") for path in out]
-    for _ in range(2):  # also where one more is killed
+    for _ in range(2):  # also if one more is killed
         process = start(folder, *words, "wait")
         _until(process, "waiting")
         process.kill()
@@ -689,7 +689,7 @@ def test_one_document_on_stdout(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_written_down_is_not_said_to_be_there(folder: Path) -> None:
-    """A folder in which nobody can make a file."""
+    """The folder does not allow files."""
     if not Path("/proc/self").is_dir():
         pytest.skip("needs Linux's /proc")
     (folder / "one.py").write_text("print('ran')\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What ``compile-lens run`` says of a program that did not come to compile anything, by where its import stood."""
+"""``compile-lens run`` on a program that compiled nothing reports how far the import of Dynamo came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``compile-lens run --what-if``: each setting is tried in a run of its own, and counted as plain torch counts."""
+"""``compile-lens run --what-if``: each setting is tried in its own run, with the same counts as plain torch."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ for path in sys.argv[1:]:
     results.append([graphs, kinds["breaks"], kinds["recompiles"], output.getvalue()])
 json.dump(results, sys.stdout)
 """
-"""Prints what torch itself counts and logs of each program, and its output; none of our code takes part."""
+"""Prints torch's own counts and logs for each program, and its output, without our code."""
 
 
 def plain(folder: Path, sources: list[str]) -> list[list[Any]]:
-    """Graphs, breaks, recompiles and output of programs under plain Python."""
+    """Return graphs, breaks, recompiles and output of programs under plain Python."""
     (folder / "plain.py").write_text(PLAIN)
     paths = [folder / f"variant{n}.py" for n in range(len(sources))]
     for path, source in zip(paths, sources, strict=True):

@@ -1,4 +1,4 @@
-"""``compile-lens upgrade``: an environment for each version, kept and removable, and what differs between them.
+"""``compile-lens upgrade``: a reusable, removable environment for each version, and the differences between them.
 
 Packages come from a folder of wheels that the test writes, by the real venv and the real pip.
 """
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
-    """A wheel that holds one empty module."""
+    """Build a wheel that contains one empty module."""
     info = f"{name}-{version}.dist-info"
     meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + (
         f"Requires-Dist: {needs}\n" if needs else ""
@@ -40,7 +40,7 @@ def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All that pip finds."""
+    """Build all packages that pip can find."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     for name, version in (("numpy", "2.0"), ("tqdm", "4.60"), ("cloudpickle", "3.0"), ("helper", "1.0")):
@@ -65,11 +65,11 @@ def test_an_environment_is_made_once_and_kept(
     asked = "import torch, importlib.metadata as m; print(m.version('torch'), torch.__file__)"
     done = subprocess.run([one.python, "-I", "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("2.13.1 ") and str(one.folder) in done.stdout
-    assert "Successfully installed" in capfd.readouterr().err  # what pip says is heard
+    assert "Successfully installed" in capfd.readouterr().err  # the output of pip is shown
     begin = os.stat(one.folder / MARK).st_mtime_ns
     assert environments.make("2.13", folder) == one and os.stat(one.folder / MARK).st_mtime_ns == begin
     assert capfd.readouterr().err == ""
-    # What is wanted beside torch comes into the same one, and stays known.
+    # Packages requested beside torch go into the same one, and are remembered.
     more = environments.make("2.13", folder, ["helper"], quiet=True)
     assert more.extra == ("helper",) and more.torch == "2.13.1" and more.folder == one.folder
     assert environments.kept(folder) == [more] and more.size() > 1_000_000
@@ -202,7 +202,7 @@ def test_bad_usage_is_named_before_anything_is_made(
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """A folder with two environments that have this torch, by a path file: as pip would have made them."""
+    """Return a folder with two environments that have this torch, by a path file: as pip would have made them."""
     torch = pytest.importorskip("torch")
     folder = tmp_path / "environments"
     for version in (".".join(torch.__version__.split(".")[:2]), torch.__version__.partition("+")[0]):
@@ -233,7 +233,7 @@ def test_a_capture_in_each_and_their_difference(
     )
     for version in versions:
         assert (tmp_path / f"torch-{version}.json").exists()
-    # What goes wrong in one of them is told as it is.
+    # An error in one of them is reported unchanged.
     assert main([words[0], "net.py:h", *words[1:]]) == 1
     assert "net.py has no 'h'; what can be called there: f, g" in capfd.readouterr().err
     (tmp_path / "net.py").write_text("import nowhere\n")

@@ -1,4 +1,4 @@
-"""``compile-lens what-if``: what the function gives, from the command line."""
+"""``compile-lens what-if``: the result of the function, from the command line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shell(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, in which Python interrupts as it does in a terminal."""
+    """Run the command in its own process, in which Python interrupts as it does in a terminal."""
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     code += "from compile_lens.cli import main; sys.exit(main(sys.argv[1:]))"
     environment = {**os.environ, "COLUMNS": "100", "PYTHONUTF8": "1"}

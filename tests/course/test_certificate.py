@@ -1,4 +1,4 @@
-"""The certificate: it names what the file of progress holds, and says what that proves."""
+"""The certificate names the contents of the progress file, and states what that proves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_lesson_is_done_when_every_exercise_was_right() -> None:
     for key in ("1.1", "1.2", "1.3"):
         state.attempted(key, True)
-    state.attempted("1.1", False)  # a later wrong attempt takes nothing away
+    state.attempted("1.1", False)  # a later wrong attempt removes nothing
     state.hinted("1.1")
     state.attempted("2.1", True)
     state.attempted("3.1", False)

@@ -1,4 +1,4 @@
-"""The course: every exercise with wrong, empty, misled and two right answers, and the file of one's progress."""
+"""The course: every exercise with wrong, empty, misled and two right answers, and the student's progress file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Progress of these tests stands in a folder of theirs."""
+    """Store the progress of these tests in their own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,7 +46,7 @@ def test_every_exercise_is_tried_here() -> None:
     assert all(len(made) >= 2 for made in RIGHT.values())
     for key, exercise in EXERCISES.items():
         told = {says for _, _, says in MISLED[key]} - {""}
-        if not TRITON or not key.startswith("16."):  # a kernel of one's own needs Triton
+        if not TRITON or not key.startswith("16."):  # a custom kernel needs Triton
             assert all(any(says in slip.says for says in told) for slip in exercise.slips), key
         assert exercise.key == key and len(exercise.hints) >= 2 and exercise.task.endswith(".")
 
@@ -120,13 +120,13 @@ def test_a_mistake_is_named_and_the_answer_is_not(
 @pytest.mark.cases(full=100)
 def test_what_is_no_program_is_said(key: str, made: Any, says: str) -> None:
     verdict = course.check(key, made)
-    if EXERCISES[key].program is not None:  # it is given a graph, and not the numbers
+    if EXERCISES[key].program is not None:  # it receives a graph and not the numbers
         says = says.replace("None of it was compiled", "not yet.")
     assert not verdict and says in repr(verdict) and ".." not in repr(verdict)
 
 
 def empty_ones() -> list[Any]:
-    """What a student finds in a lesson, or leaves."""
+    """Return functions without an answer, as in a lesson or left by a student."""
 
     def only_words(x: torch.Tensor) -> torch.Tensor:
         """To do."""
@@ -147,7 +147,7 @@ def empty_ones() -> list[Any]:
 
 @pytest.mark.full
 def test_a_backend_can_be_checked_more_often_than_dynamo_compiles_one_function() -> None:
-    """Dynamo has a limit of variants, and each backend is another; and what is compiled elsewhere stays."""
+    """Dynamo limits the variants of a function, and each backend adds one; other compiled functions stay."""
 
     def kept(x: torch.Tensor) -> torch.Tensor:
         return x + 1
@@ -182,7 +182,7 @@ def test_what_computes_nothing_is_told_without_the_compilers_words() -> None:
 def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A compiler says "when making fake tensor call" first; the same call without it says which sizes."""
+    """A compiler's error starts with "when making fake tensor call"; the call in eager names the sizes."""
 
     def outer(x: torch.Tensor) -> torch.Tensor:
         print("once")
@@ -213,7 +213,7 @@ def test_a_tensor_made_where_x_is_not_is_said(key: str, made: Made) -> None:
 
 
 def test_a_mask_is_of_the_number_of_elements_alone() -> None:
-    """Triton's own text says what an index is compared with; a mask of a size that is no such number is allowed."""
+    """Triton's own text shows the comparisons of an index; a mask with a size that is not that number is allowed."""
 
     def chosen(x: torch.Tensor) -> torch.Tensor:
         return torch.where(torch.arange(4096, device=x.device) < 1000, x[0], x[1])
@@ -233,7 +233,7 @@ def test_nothing_is_said_of_what_no_graph_shows() -> None:
 
 @pytest.mark.full
 def test_the_advice_fits_the_bytes() -> None:
-    """Twice as wide numbers move more bytes without a large result in between."""
+    """Numbers twice as wide move more bytes without a large intermediate result."""
 
     def wide(x: torch.Tensor) -> torch.Tensor:
         y = x.double()
@@ -311,7 +311,7 @@ def test_a_capture_without_the_answer_is_refused(
 
 
 def test_a_stage_that_was_not_seen_is_no_answer_and_no_solution() -> None:
-    """A stage is taken from a capture: what is read from it is then unknown, not 0."""
+    """Values come from a capture's stages: without the stage they are unknown, not 0."""
     seen = capture(no_gradient, torch.rand(1000))
     (one,) = seen.compilations
     for key, stage, answer in (
@@ -348,7 +348,7 @@ def test_a_key_may_be_a_number(folder: Path) -> None:
     ],
 )
 def test_what_is_executed_counts_not_the_step_of_the_loop(key: str, program: Made, has: str) -> None:
-    """The numbers are those of ``loadu`` and ``store`` in the code that plain torch writes."""
+    """The numbers are those of ``loadu`` and ``store`` in the code that plain torch generates."""
     verdict = course.check(key, program)
     assert not verdict and has in repr(verdict)
 
@@ -461,7 +461,7 @@ def chinese() -> Iterator[None]:
 
 
 def codes(text: str) -> set[str]:
-    """Code and names in a text: what stands there in Latin letters, but for prose."""
+    """Return code and names in a text: Latin letters, except prose."""
     return set(re.findall(r"[A-Za-z_]+\.[A-Za-z_.]+|`[^`]+`|\{\w+(?:[:!]\S+?)?\}", text))
 
 
@@ -543,7 +543,7 @@ def test_a_language_that_there_is_not_is_named() -> None:
 
 
 def test_what_was_required_has_its_gradient() -> None:
-    """The numbers are right, and nothing would be learned from them."""
+    """The numbers are correct, and nothing would be learned from them."""
 
     def stopped(x: Any) -> Any:
         return torch.sin((x @ x).detach()) + 0 * x

@@ -1,4 +1,4 @@
-"""The class's table: who is in it, in which order, and under which name."""
+"""The class's table: its members, their order, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was recorded on a device: its numbers, reckoned again from the file by hand, and how it is shown."""
+"""A recording of a device: its numbers, recomputed by hand from the file, and its display."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def raw(name: str) -> list[dict[str, Any]]:
-    """The events of the file from the first annotated part on."""
+    """Return the events of the file from the first annotated part on."""
     rows = DATA["scenes"][name]["events"]
     start = min(row["ts"] for row in rows if row["cat"] == "user_annotation")
     return [row for row in rows if row["ts"] >= start]
 
 
 def covered(rows: list[dict[str, Any]], least: int = 1) -> float:
-    """Microseconds in which at least ``least`` streams have work: each stretch between two edges by itself."""
+    """Return the microseconds with work in at least ``least`` streams: each stretch between two edges by itself."""
     edges = sorted({edge for row in rows for edge in (row["ts"], row["ts"] + row["dur"])})
     total = 0.0
     for start, end in itertools.pairwise(edges):
@@ -93,7 +93,7 @@ def test_its_readings_are_those_of_the_clock(name: str) -> None:
 
 
 def test_work_belongs_to_the_part_that_asked_for_it() -> None:
-    """A product that was asked for in one part runs while Python is in the next one."""
+    """A product requested in one part runs while Python is in the next one."""
     scene = course.recorded("clock alone")
     launch = {row["correlation"]: row["ts"] for row in raw("clock alone") if row["cat"].startswith("cuda")}
     (product,) = [row for row in raw("clock alone") if row["name"] == "product"]
@@ -200,11 +200,11 @@ def test_what_is_shown_is_no_part_of_the_data() -> None:
     assert recording._data() == before and course.recorded("two streams").median("loop") > 0
 
 
-# Shown ---------------------------------------------------------------------------------------------------------
+# Display ---------------------------------------------------------------------------------------------------------
 
 
 def stamped(text: str) -> bool:
-    """It says that it was recorded, on what, and by what."""
+    """Assert that the text states that it was recorded, on which device, and by which program."""
     made = DATA["made"]
     told = (made["device"], made["torch"], made["date"], "tutorials/record_device.py")
     return all(fact in text for fact in told) and ("not measured here" in text or "不是在这里测的" in text)
@@ -276,7 +276,7 @@ def test_everything_recorded_is_said_in_chinese(chinese: None) -> None:
 
 
 def test_to_open_it_needs_no_torch() -> None:
-    """Nothing is run: a recording is read where not even torch is."""
+    """A recording is read without running anything, even without torch."""
     assert "torch" not in {
         name.partition(".")[0] for name, found in vars(recording).items() if found is sys.modules.get(name)
     }

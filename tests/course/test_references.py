@@ -1,4 +1,4 @@
-"""The functions that answers are compared with do what their exercises say."""
+"""The reference functions of the exercises do what the exercises state."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def f(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def rows() -> course.Series:
-    """The same function on two sizes; the second also in another kernel, as its sum is of one number."""
+    """Return the same function on two sizes; the second also in another kernel, as its sum is of one number."""
     return course.series("rows", {rows: compile_lens.capture(f, torch.rand(rows, 4)) for rows in (4, 1)})
 
 

@@ -1,12 +1,12 @@
-"""Causes that ``divergence`` names for operators that torch describes to its own tests: is any of them false?
+"""Checks the causes that ``divergence`` reports for operators with OpInfo samples against plain torch.
 
     python tests/helpers/accusations.py [--only NAME ...] [--out FILE] [--limit SECONDS]
 
-Of each entry the first three samples of float32 and of bfloat16 are called, with gradients. Where ``divergence`` says
-that compiled code is wrong, plain ``torch.compile`` is compared with eager: the values by
-``torch.testing.assert_close``, and which results have the memory of an input. If these agree, the accusation is false.
-All samples of an entry are one call first, which takes one compile; unless every value of it is compared and agrees,
-each sample is called by itself. Results are kept in a file, and a run that was cut off goes on where it stopped.
+The first three float32 and bfloat16 samples of each entry are called, with gradients. Where ``divergence`` reports
+that compiled code is wrong, plain ``torch.compile`` is compared with eager: values by ``torch.testing.assert_close``,
+and which results share memory with an input. If these agree, the report of ``divergence`` is false. All samples of
+an entry are first called together, in one compile; unless every value is compared and agrees, each sample is called
+alone. Results are saved to a file, and an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def call_of(op: Any, dtype: torch.dtype, number: int) -> Call | None:
-    """Return the operator and one of its samples, with the same numbers each time; None if there are fewer."""
+    """Return the operator and one of its samples, with the same numbers each time; None if it has fewer samples."""
     torch.manual_seed(0)
     random.seed(0)
     samples = op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)
@@ -48,7 +48,7 @@ def call_of(op: Any, dtype: torch.dtype, number: int) -> Call | None:
 
 
 def outcome(call: Call, compiled: bool) -> list[Any]:
-    """Return what a call gives, its gradients, and which results have the memory of an input, by plain torch."""
+    """Return the result of a call, its gradients, and which results share memory with an input, by plain torch."""
     fn, args, kwargs = call
     torch.manual_seed(0)
     result = (torch.compile(fn) if compiled else fn)(*args, **kwargs)
@@ -63,7 +63,7 @@ def outcome(call: Call, compiled: bool) -> list[Any]:
 
 
 def memory(tensor: torch.Tensor) -> int | None:
-    """Return the address of the memory of a tensor; None if it has none, or several."""
+    """Return the address of a tensor's memory; None if it has none, or several."""
     return tensor.untyped_storage().data_ptr() or None if tensor.layout == torch.strided else None
 
 
@@ -81,7 +81,7 @@ def judged(name: str, op: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "ok": True, "verdicts": {}, "problems": [], "together": False}
     started, used = time.perf_counter(), processor_seconds()
     keys = [(dtype, number) for dtype in DTYPES if dtype in op.dtypes for number in range(SAMPLES)]
-    with contextlib.suppress(Exception):  # of whatever kind: each is then called by itself
+    with contextlib.suppress(Exception):  # any error: each sample is then called alone
         row["verdicts"] = agreeing(op, keys)
     row["together"] = bool(row["verdicts"])
     if not row["together"]:
@@ -94,7 +94,7 @@ def judged(name: str, op: Any) -> dict[str, Any]:
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of the compilers that it has run."""
+    """Return the processor time of this process and of the compilers that it ran."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -105,7 +105,7 @@ def label(dtype: torch.dtype, number: int) -> str:
 
 
 def agreeing(op: Any, keys: list[tuple[torch.dtype, int]]) -> dict[str, str]:
-    """Return the verdicts of all samples, called one after another in one graph; none unless each value agrees."""
+    """Return the verdicts of all samples, called one after another in one graph; none unless every value agrees."""
     calls = {key: call for key in keys if (call := call_of(op, *key)) is not None}
     samples = [(args, kwargs) for _, args, kwargs in calls.values()]
     operator = op.get_op()
@@ -139,7 +139,7 @@ def judge_sample(row: dict[str, Any], op: Any, dtype: torch.dtype, number: int) 
                 row["verdicts"][key] = f"differs in plain torch too: {text}"
             else:
                 row["problems"].append(text)
-    except Exception as error:  # of whatever kind: it is a row of the table, not its end
+    except Exception as error:  # any error becomes a row of the table and does not end it
         told = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
         if opinfo_refuses(op, dtype, number):
             row["verdicts"][key] = f"torch refuses it: {told}"

@@ -1,6 +1,6 @@
-"""Calls of functions that a capture makes, by those of torch's own Dynamo and lowering: ``beside_torch.py SHAPE N``.
+"""Ratio of a capture's function calls to those of torch's Dynamo and lowering: ``beside_torch.py SHAPE N``.
 
-A process of its own, since what ran before in one (other captures, a logger's handlers) makes calls too.
+It runs in its own process, because earlier work in a process (other captures, a logger's handlers) adds calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
     fn, args = getattr(benchmark, sys.argv[1])(int(sys.argv[2]))
     works = (benchmark.capture, benchmark.with_room)
     for work in works:
-        work(fn, *args)  # warms up what is computed once per process
+        work(fn, *args)  # warms up values that are computed once per process
     ours, theirs = (calls(fn, args, work) for work in works)
     print(ours / theirs)
 

@@ -1,4 +1,4 @@
-"""Facts that are equal in a text and its Chinese version: code, except its prose, and numbers, in digits or words."""
+"""Facts that must be equal in a text and its Chinese version: code without its prose, numbers in digits or words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_chinese(text: str) -> bool:
 
 
 def told(code: str) -> ast.Module:
-    """Code without its comments, and with stories and the answers of the course in the one language."""
+    """Return code without its comments, with stories and course answers in one language."""
     english = re.sub(r'^course\.language\("zh"\).*\n?', "", code, flags=re.M)
     return ast.parse(english.replace('.story("zh")', ".story()"))
 
@@ -42,12 +42,12 @@ def told(code: str) -> ast.Module:
 def same(one: Any, other: Any) -> bool:
     """Return True if two pieces of code are equal, except for texts that are Chinese in the second.
 
-    What names an exercise is the same; so is, in any order, what stands in a text's braces. A text has no number
-    that the other lacks.
+    Texts that name an exercise must be the same, and so must the expressions in a text's braces, in any order. A text
+    may have no number that the other lacks.
     """
     if type(one) is not type(other):
         return False
-    # The name of a series is prose: it stands beside its slider.
+    # The name of a series is prose: it is shown beside its slider.
     if isinstance(one, ast.Call) and re.match(r"course\.(?!series)", ast.unparse(one.func)):
         return ast.dump(one) == ast.dump(other)
     if isinstance(one, ast.JoinedStr) and is_chinese(ast.unparse(other)):

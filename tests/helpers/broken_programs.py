@@ -1,4 +1,4 @@
-"""Programs that break in several ways; as a script, what torch says of them in a process without compile_lens."""
+"""Programs with graph breaks of several kinds; as a script, prints what torch logs for them without compile_lens."""
 
 from __future__ import annotations
 

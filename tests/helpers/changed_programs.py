@@ -1,4 +1,4 @@
-"""Programs that are recompiled, each because of a different kind of guard, with the expected change.
+"""Programs that recompile, each because of a different kind of guard, with the expected change.
 
 Run as a script, it runs them without compile_lens and prints the reasons that torch logs, as JSON.
 """
@@ -270,7 +270,7 @@ def run(one: Changed) -> None:
 
 
 class _Messages(logging.Handler):
-    """Handler that keeps the messages that torch logs."""
+    """Handler that stores the messages that torch logs."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ Type = tuple[str, Any]
 
 
 class _Parser:
-    """The subset of TypeScript that the contract is written in."""
+    """Parser for the subset of TypeScript that the contract uses."""
 
     def __init__(self, text: str) -> None:
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
@@ -35,7 +35,7 @@ class _Parser:
                 inherited: dict[str, Type] = {}
                 if self._peek() == "extends":
                     self._next()
-                    inherited = self.named[self._next()][1]  # what it extends stands above it
+                    inherited = self.named[self._next()][1]  # its base is defined above it
                 kind, fields = self._object()
                 self.named[name] = kind, inherited | fields
 
@@ -111,7 +111,7 @@ NAMED = _Parser(TYPES.read_text(encoding="utf-8")).named
 
 
 def check(value: Any, name: str) -> None:
-    """Fail unless ``value`` is exactly what the interface ``name`` says."""
+    """Fail unless ``value`` matches the interface ``name`` exactly."""
     _check(value, ("name", name), name)
 
 

@@ -1,10 +1,10 @@
-"""Contrast of one colour on another."""
+"""Contrast ratio of two colours."""
 
 from __future__ import annotations
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two ``#rrggbb`` or ``#rgb`` colours, 1 to 21 (https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio)."""
+    """Return the contrast of two ``#rrggbb`` or ``#rgb`` colours (https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio)."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 

@@ -1,7 +1,7 @@
-"""Print torch's own log of CUDA graphs during captures for an H100: a process for ``test_cuda_graphs.py``.
+"""Prints torch's own log of CUDA graphs during captures for an H100; ``test_cuda_graphs.py`` runs it as a process.
 
-Prints a line of JSON for each program: what the capture says, and torch's own log of the partitions that it makes of
-the same scheduler, before that of the capture itself, which has CUDA graphs off.
+Prints a line of JSON for each program: the capture's report, and torch's own log of the partitions that it makes of
+the same scheduler. The log comes before that of the capture itself, which has CUDA graphs off.
 """
 
 from __future__ import annotations

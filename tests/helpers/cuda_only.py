@@ -1,4 +1,4 @@
-"""An operator of the program's own that only an NVIDIA GPU has: what runs on the CPU cannot run it."""
+"""A custom operator with a kernel for NVIDIA GPUs only: code on the CPU cannot run it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Programs that are captured for a device that is not there, and run on it where it is: each is made for a device.
+"""Programs for one device each: captured where the device is absent, and run where it is present.
 
-They are those of the tests of targets, gathered: what a capture says of an H100 is compared with one by
-``benchmarks/real_device.py`` and ``tests/whole/test_gpu.py``.
+They collect the programs of the target tests. ``benchmarks/real_device.py`` and ``tests/whole/test_gpu.py``
+compare what a capture reports for an H100 with a real one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGETS = Path(__file__).resolve().parents[1] / "_torch" / "targets"
 
 @dataclass(frozen=True)
 class Program:
-    """A program of ``group``. ``make`` is given a device's name, and makes the function and its arguments there."""
+    """A program of ``group``. ``make`` takes a device's name and creates the function and its arguments there."""
 
     group: str
     name: str
@@ -36,7 +36,7 @@ class Program:
 
 
 def programs(groups: tuple[str, ...] = ()) -> list[Program]:
-    """Return the programs of the given groups (none: of all), in order."""
+    """Return the programs of the given groups in order; without groups, all programs."""
     if str(TARGETS) not in sys.path:
         sys.path.append(str(TARGETS))
     return [Program(g, name, make) for g in groups or GROUPS for name, make in GROUPS[g]().items()]
@@ -50,12 +50,12 @@ OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
 
 
 def told(kernels: Iterable[Any]) -> list[tuple[str, str, int, str]]:
-    """Kernels in a form that is the same on every machine."""
+    """Return the kernels in a representation that is the same on every machine."""
     return [(k.phase, k.name, k.launches, OF_HERE.sub("", k.source)) for k in kernels]
 
 
 def on(value: Any, device: str) -> Any:
-    """A value with copies of its tensors on a device, as leaves that need a gradient where they did."""
+    """Return a value with its tensors copied to a device, as leaves that require a gradient where the originals did."""
     if isinstance(value, torch.Tensor):
         return value.detach().to(device, copy=True).requires_grad_(value.requires_grad)
     if isinstance(value, nn.Module):
@@ -79,7 +79,7 @@ def _given(fn: Any, *args: Any) -> Callable[[str], tuple[Any, tuple[Any, ...]]]:
 
 
 def _in_16_bits(make: Callable[[], tuple[Any, Any]]) -> Callable[[str], tuple[Any, tuple[Any, ...]]]:
-    """A step of a model under CUDA's autocast."""
+    """Run a training step of a model under CUDA's autocast."""
 
     def made(device: str) -> tuple[Any, tuple[Any, ...]]:
         model, args = _fixed(make)(device)
@@ -230,7 +230,7 @@ def _optimizers() -> Makers:
             for one in parameters:
                 one.grad = torch.ones_like(one)
             made = getattr(torch.optim, kind)(parameters, **{"lr": 0.1, **options})
-            made.step()  # the first one also makes the state
+            made.step()  # the first step also creates the state
             return made.step, ()
 
         found[name] = step
@@ -238,7 +238,7 @@ def _optimizers() -> Makers:
 
 
 def _own_kernels() -> Makers:
-    """Nothing where Triton is not installed: these programs launch its kernels themselves."""
+    """Return nothing where Triton is not installed: these programs launch their own Triton kernels."""
     if importlib.util.find_spec("triton") is None:
         return {}
     import triton_kernels

@@ -1,4 +1,4 @@
-"""Functions that are marked with ``torch.compiler.disable``, none of which has a name to import it by."""
+"""Functions marked with ``torch.compiler.disable``, none of which has a name to import it by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def programs() -> dict[str, Any]:
-    """New ones at each call, by name; all take one tensor."""
+    """Return new functions on each call, by name; all take one tensor."""
 
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
@@ -67,7 +67,7 @@ def programs() -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":  # plain torch: how many graphs it makes of each, as its own counter says
+if __name__ == "__main__":  # plain torch: its own counter reports how many graphs it makes of each
     for name, fn in programs().items():
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Dispatched(TorchDispatchMode):
-    """Counts in ``work``, by its name, each operator that is dispatched and is no view."""
+    """Counts each dispatched operator that is not a view by its name, in ``work``."""
 
     def __init__(self) -> None:
         super().__init__()

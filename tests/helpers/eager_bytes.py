@@ -1,6 +1,6 @@
 """Operators that plain eager PyTorch dispatches, and the bytes that each reads and writes, on real tensors.
 
-An oracle: it shares no code with the package. ``operand_probe.py`` checks which of its arguments an operator reads.
+It is an oracle and shares no code with the package. ``operand_probe.py`` checks which arguments an operator reads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRITES_ONLY = set(
     "copy_ _foreach_copy_ _foreach_zero_ uniform_ normal_ exponential_ random_ cauchy_ geometric_ log_normal_ "
     "bernoulli_".split()
 )
-"""Operators that take the shape of ``self`` and no number of it."""
+"""Operators that read the shape of ``self`` but none of its values."""
 
 SHAPE_ONLY: dict[str, str] = {
     **dict.fromkeys(
@@ -46,14 +46,14 @@ SHAPE_ONLY: dict[str, str] = {
     ),
     "native_layer_norm_backward": "bias",
 }
-"""Operators that take the shape of one argument and no number of it: set to NaN, it changes nothing."""
+"""Operators that read the shape of one argument but none of its values: setting it to NaN changes nothing."""
 
 GATHERS = {
     **dict.fromkeys("index _unsafe_index gather index_select take".split(), "self"),
     **dict.fromkeys("narrow_copy diagonal_copy select_copy slice_copy as_strided_copy".split(), "self"),
     "embedding": "weight",
 }
-"""Operators that read as many elements of one argument as they make."""
+"""Operators that read as many elements of one argument as they return."""
 
 SCATTERS = set(
     "scatter scatter_add scatter_reduce index_add index_copy index_reduce index_put _index_put_impl index_fill "
@@ -68,7 +68,7 @@ def base_name(func: Any) -> str:
 
 
 def is_work(func: Any) -> bool:
-    """Return True if an operator is no view, allocation or question about metadata."""
+    """Return True if an operator is not a view, an allocation or a metadata query."""
     name = base_name(func)
     returns = func._schema.returns
     view = torch.Tag.inplace_view in func.tags or (
@@ -98,7 +98,7 @@ def _offsets(tensor: torch.Tensor) -> torch.Tensor:
 def _storage(tensor: torch.Tensor) -> int:
     try:
         return int(tensor.untyped_storage()._cdata)
-    except Exception:  # a tensor without a storage is its own
+    except Exception:  # a tensor without a storage counts as its own
         return id(tensor)
 
 
@@ -123,7 +123,7 @@ def _whole(tensor: torch.Tensor) -> int:
 
 
 def _triangle(name: str, matrix: torch.Tensor, diagonal: int) -> int:
-    """Return how many elements of the last two dimensions ``triu`` or ``tril`` keeps."""
+    """Return the number of elements of the last two dimensions that ``triu`` or ``tril`` keeps."""
     ones = torch.ones(matrix.shape, dtype=torch.bool)
     return int((torch.triu if name == "triu" else torch.tril)(ones, diagonal).sum())
 
@@ -140,8 +140,8 @@ def _searched(named: dict[str, Any]) -> tuple[str, int]:
 
 
 def _interpolated(func: Any, args: Any, kwargs: Any) -> int:
-    """Return how many elements of an image an interpolation reads: NaN is put into one row of a dimension after
-    another."""
+    """Return the number of elements of an image that an interpolation reads, by putting NaN into each row of each
+    dimension."""
     named = arguments(func, args, kwargs)
     image = named["input"] if "input" in named else named["self"]
     others = {name: value for name, value in named.items() if value is not image}
@@ -158,14 +158,14 @@ def _interpolated(func: Any, args: Any, kwargs: Any) -> int:
 
 
 def _unpadded(func: Any, named: dict[str, Any]) -> int:
-    """Return how many elements of a tensor are in the padded one."""
+    """Return the number of elements of a tensor that the padded one contains."""
     numbers = torch.arange(1.0, named["self"].numel() + 1, dtype=torch.float64).reshape(named["self"].shape)
     result = func(numbers, named["pad"] if "pad" in named else named["padding"])
     return int(result.unique().count_nonzero())
 
 
 def _sampled(named: dict[str, Any], result: torch.Tensor) -> int:
-    """Return how many elements a grid sampler reads: the neighbours of each point."""
+    """Return the number of elements that a grid sampler reads: the neighbours of each point."""
     neighbours = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]
     return int(result.numel()) * neighbours ** (result.dim() - 2)
 
@@ -176,8 +176,8 @@ def _each(value: Any, dims: int) -> list[int]:
 
 
 def _in_windows(name: str, named: dict[str, Any], results: list[torch.Tensor]) -> tuple[Any, int] | None:
-    """Return the argument that an operator with windows reads in part, and how many of its elements: each place of
-    each window is listed, in each dimension."""
+    """Return the argument that an operator with windows reads partially, and the number of its elements read: each
+    position of each window is listed, in each dimension."""
     pool = re.fullmatch(r"(?:avg|max)_pool(\d)d(?:_with_indices)?", name)
     if pool:
         read = named["self"]
@@ -228,7 +228,7 @@ def _in_windows(name: str, named: dict[str, Any], results: list[torch.Tensor]) -
 
 
 def _placed(bare: str, named: dict[str, Any]) -> int:
-    """Return how many elements a scatter places. A mask may select any of them."""
+    """Return the number of elements that a scatter places. A mask may select any of them."""
     base = named["self"]
     if bare in ("scatter", "scatter_add", "scatter_reduce", "put"):
         return int(named["index"].numel())
@@ -277,7 +277,7 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
     if name == "bernoulli" and "p" in named:
         parts.append((named["self"], 0))
     inputs = tensors([named.get(a.name) for a in func._schema.arguments if not a.is_out])
-    for a in func._schema.arguments:  # what is there before is not used, unless it is an operand as well
+    for a in func._schema.arguments:  # the earlier contents are not used, unless it is an operand as well
         if a.is_out:
             parts += [(t, 0) for t in tensors(named.get(a.name)) if not any(t is other for other in inputs)]
     if name in SHAPE_ONLY:
@@ -350,7 +350,7 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
 
 
 class Counted(TorchDispatchMode):
-    """Counts each operator that is dispatched: ``counts`` and ``nbytes`` by name, ``calls`` with what they were given
+    """Counts each dispatched operator: ``counts`` and ``nbytes`` by name, and ``calls`` with their arguments
     if ``keep``."""
 
     def __init__(self, keep: bool = False) -> None:
@@ -364,7 +364,7 @@ class Counted(TorchDispatchMode):
         before = _copy((args, kwargs or {})) if self.keep and is_work(func) else None
         out = func(*args, **(kwargs or {}))
         results = tensors(out)
-        shapes_only = bool(results) and all(one.is_meta for one in results)  # as of a tangent that is zero
+        shapes_only = bool(results) and all(one.is_meta for one in results)  # for example the tangent is zero
         if is_work(func) and not shapes_only:
             name = str(func)
             self.counts[name] += 1
@@ -391,7 +391,7 @@ def eager(
     parameters: Iterable[torch.Tensor] = (),
     keep: bool = False,
 ) -> Counted:
-    """Run a function and its backward in eager PyTorch, and return what was dispatched."""
+    """Run a function and its backward in eager PyTorch, and return the dispatched operators."""
     leaves = [t for t in (*tensors((args, kwargs)), *parameters) if t.requires_grad]
     mode = Counted(keep)
     with mode:

@@ -1,4 +1,4 @@
-"""About ninety short programs: writes in place, views, losses, gathers, recurrent cells, norms, pools."""
+"""About ninety short programs: in-place writes, views, losses, gathers, recurrent cells, norms, pools."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Eager operators and bytes of a capture beside plain eager PyTorch, over OpInfo and the patterns.
+"""Compares the eager operators and bytes of a capture with plain eager PyTorch, over OpInfo and the patterns.
 
     python tests/helpers/eager_sweep.py [--only NAME ...] [--every N] [--out FILE] [--limit SECONDS]
 
-Of each entry of ``op_db`` three samples of four types are captured, and run in eager PyTorch under ``eager_bytes``.
-What was done is kept in ``--out``; a run that was cut off goes on there.
+Three samples of four dtypes of each entry of ``op_db`` are captured, and run in eager PyTorch under ``eager_bytes``.
+Results are saved to ``--out``; an interrupted run resumes there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def entries() -> dict[str, Any]:
 
 
 def copied(tree: Any) -> Any:
-    """Return a tree with tensors of the same values and layout of memory, each a leaf if it needs a gradient."""
+    """Return a tree with tensors of the same values and memory layout, each a leaf if it requires a gradient."""
 
     def copy(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -67,7 +67,7 @@ def differences(
 
     try:
         oracle = eager_bytes.eager(fn, *copied((args, kwargs)), parameters)
-    except Exception as error:  # an entry for another device, or another type
+    except Exception as error:  # an entry for another device or dtype
         return f"eager: {type(error).__name__}: {str(error).strip()[:150]}", []
     torch._dynamo.reset()
     try:
@@ -96,7 +96,7 @@ def differences(
 
 
 def of_entry(name: str, op: Any, samples: int = SAMPLES) -> list[dict[str, Any]]:
-    """Return a row for each sample of each type."""
+    """Return a row for each sample of each dtype."""
     rows = []
     for dtype in TYPES:
         if dtype not in op.dtypes:
@@ -106,7 +106,7 @@ def of_entry(name: str, op: Any, samples: int = SAMPLES) -> list[dict[str, Any]]
         needs_grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         try:
             drawn = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=needs_grad), samples))
-        except Exception as error:  # samples that want a library, or another device
+        except Exception as error:  # samples that need a library or another device
             rows.append(
                 {
                     "name": name,
@@ -124,7 +124,7 @@ def of_entry(name: str, op: Any, samples: int = SAMPLES) -> list[dict[str, Any]]
 
             try:
                 unlike, differing = differences(fn, (sample.input, *sample.args), dict(sample.kwargs))
-            except Exception as error:  # a fault of ours, that must be seen
+            except Exception as error:  # an error in this project, which must be reported
                 unlike, differing = "", [f"{type(error).__name__}: {str(error)[:200]}"]
             rows.append(
                 {"name": name, "dtype": str(dtype), "sample": number, "unlike": unlike, "rows": differing}
@@ -151,7 +151,7 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """Return what differs, and the share that agrees."""
+    """Return the differences, and the share of rows that agree."""
     samples = [r for r in rows if "rows" in r and "sample" in r]
     compared = [r for r in samples if not r["unlike"]]
     good = [r for r in compared if not r["rows"]]

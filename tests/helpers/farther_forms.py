@@ -1,7 +1,7 @@
-"""Programs whose last call fits none of their forms, and comes nearer to an older one than to the newest.
+"""Programs whose last call matches no cache entry, and comes nearer to an older entry than to the newest.
 
-As a script this runs them without compile_lens, and prints for each whether its last call fits a form, whether it does
-with what keeps it from the nearest form mended, and whether it does with what keeps it from the newest one mended.
+Run as a script, this runs them without compile_lens and prints for each whether its last call matches an entry: as it
+is, with the mismatch to the nearest entry fixed, and with the mismatch to the newest entry fixed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def call(*arguments: Any, under: tuple[str, ...] = (), **named: Any) -> Call:
 
 @dataclasses.dataclass(frozen=True)
 class Farther:
-    """A function, the calls that make its forms, the last one, what is named of it, and the last one mended."""
+    """A function, the calls that create its variants, the last call, its reported name, and a corrected last call."""
 
     function: Callable[..., Any]
     calls: tuple[Call, ...]
@@ -38,7 +38,7 @@ class Farther:
     newer: Call
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     limit: int = 8
-    alike: bool = False  # torch names one guard of every form
+    alike: bool = False  # torch names one guard of each variant
 
 
 class Config:
@@ -168,7 +168,7 @@ def programs() -> dict[str, Farther]:
 
 
 def run(one: Farther, *more: Call) -> list[bool]:
-    """Call all, and say of each of ``more`` whether it fitted a form."""
+    """Run all calls, and report for each of ``more`` whether it matched a variant."""
     torch._dynamo.reset()
     count = 0
 

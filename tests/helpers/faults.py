@@ -1,4 +1,4 @@
-"""One test for many things that are looked at alike: it runs all checks, and reports each that failed."""
+"""One test for many similar cases: it runs all checks, and reports each failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
 
 
 def for_each(cases: Iterable[Any], name: Callable[[Any], str] = str) -> Callable[[Callable[..., None]], Any]:
-    """Make one test of a function that looks at one case; a case that is a tuple is its arguments."""
+    """Make one test of a function that checks one case; a tuple is unpacked into its arguments."""
 
     def decorate(check: Callable[..., None]) -> Any:
         def test() -> None:

@@ -1,4 +1,4 @@
-"""The whole text of a result, where ``str`` gives its first lines."""
+"""The whole text of a result, of which ``str`` returns the first lines."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from compile_lens.results.text_forms import TextForms
 
 
 def full(result: object) -> str:
-    """Return all that a result's text page has; of what has one text only, that."""
+    """Return the full text page of a result; for an object with a single text, that text."""
     return result.text("full") if isinstance(result, TextForms) else str(result)

@@ -1,4 +1,4 @@
-"""A model of GPT-2's shape, written in plain ``torch.nn``: nothing is downloaded, the weights are random.
+"""A model of GPT-2's shape in plain ``torch.nn``, with random weights: nothing is downloaded.
 
 The shape (pre-norm blocks, fused QKV projection, GELU in its tanh form, tied embedding) follows "Language
 Models are Unsupervised Multitask Learners" (Radford et al., 2019).
@@ -54,7 +54,7 @@ class Block(nn.Module):
 
 
 class GPT2(nn.Module):
-    """Token ids of shape (batch, tokens) to logits, or to the loss where the next tokens are given."""
+    """Maps token ids of shape (batch, tokens) to logits, or to the loss if the next tokens are given."""
 
     def __init__(self, size: Size = Size()) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class GPT2(nn.Module):
 
 
 def example(size: Size = Size(), batch: int = 1) -> tuple[GPT2, tuple[torch.Tensor, torch.Tensor]]:
-    """A model with random weights, token ids and the ids that follow them; the same for the same size."""
+    """Return a model with random weights, token ids and the ids that follow them; the same for the same size."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(2019)
         model = GPT2(size)

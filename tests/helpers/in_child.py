@@ -1,4 +1,4 @@
-"""Functions that tests run in the child process, each disturbing it as a program might."""
+"""Functions that tests run in the child process; each disturbs it as a program might."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compile_lens.child import message
 
 
 def main(answer: int) -> None:
-    """Write how this process was started to the pipe ``answer``; needs no torch."""
+    """Report how this process was started, through the pipe ``answer``; needs no torch."""
     with os.fdopen(answer, "w") as pipe:
         json.dump(interpreter(), pipe)
 
@@ -29,7 +29,7 @@ def pid() -> int:
 
 
 def fork_and_return() -> list[int]:
-    """Both processes come back from here."""
+    """Fork; both processes return from here."""
     mine = os.getpid()
     other = os.fork()
     return [mine, other]
@@ -42,12 +42,12 @@ def fork_and_raise() -> int:
 
 
 def fork_in_c() -> int:
-    """Without a word to Python."""
+    """Fork in C, invisibly to Python."""
     return int(ctypes.CDLL(None).fork())
 
 
 def write_everywhere() -> str:
-    """A reply to an earlier request, on every descriptor there may be."""
+    """Write a reply to an earlier request, on every possible descriptor."""
     for fd in range(3, 40):
         try:
             os.write(fd, message.framed(1, b'{"value": "stale"}'))
@@ -57,7 +57,7 @@ def write_everywhere() -> str:
 
 
 def sleeper(apart: bool) -> int:
-    """A grandchild that does not end by itself."""
+    """Start a grandchild that does not end by itself."""
     nothing = subprocess.DEVNULL
     started = subprocess.Popen(
         ["sleep", "1000"], start_new_session=apart, stdin=nothing, stdout=nothing, stderr=nothing
@@ -76,7 +76,7 @@ def sleepers_then_work() -> None:
 
 
 def stop(again: float = 0.0) -> str:
-    """Held by a signal; with ``again``, somebody lets it go on after so many seconds."""
+    """Stop this process with a signal; with ``again``, it is resumed after that many seconds."""
     if again:
         subprocess.Popen(["sh", "-c", f"sleep {again}; kill -CONT {os.getpid()}"])
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -95,7 +95,7 @@ def around() -> dict[str, Any]:
 
 
 def talk() -> None:
-    """Through Python, through C, through the shell, and to a descriptor."""
+    """Write through Python, through C, through the shell, and to a descriptor."""
     library = ctypes.CDLL(None)
     print("python 1")
     library.printf(b"c 2\n")

@@ -1,6 +1,6 @@
-"""Programs of which not all is compiled, and what plain ``torch.compile`` logs of them.
+"""Programs that are compiled only partially, and what plain ``torch.compile`` logs for them.
 
-Run as a script it prints, as JSON, torch's own counts and messages: no code of ours takes part.
+Run as a script it prints torch's own counts and messages as JSON, without any code of the package.
 """
 
 from __future__ import annotations

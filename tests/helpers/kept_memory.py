@@ -1,7 +1,7 @@
-"""Bytes that a compiled forward keeps for its backward besides inputs and results, as autograd is given the tensors.
+"""Bytes that a compiled forward saves for its backward besides inputs and results, measured from autograd's tensors.
 
-Run as a script, in a process of its own, it knows plain torch alone and prints a line of JSON for the programs that it
-was given the names of.
+Run as a script, in its own process, it uses plain torch only and prints a line of JSON for the named
+programs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def transformer() -> Program:
 
 
 def column() -> Program:
-    """Return a function that keeps a view of a value, and with it the whole storage."""
+    """Return a function that saves a view of a value, and with it the whole storage."""
 
     def one(x: Any, y: Any) -> Any:
         return (x @ x)[0] * y
@@ -64,7 +64,7 @@ def column() -> Program:
 
 
 def same() -> Program:
-    """Return a function that keeps one value both as it is and transposed."""
+    """Return a function that saves one value both as it is and transposed."""
 
     def both(x: Any, y: Any) -> Any:
         z = x @ x
@@ -86,7 +86,7 @@ PROGRAMS = (convolution, residual, grouped, transformer, column, same, cloned)
 
 
 def plain(names: list[str]) -> dict[str, int]:
-    """Return the bytes that plain torch keeps, by program, measured in another process."""
+    """Return the bytes that plain torch saves, by program, measured in another process."""
     command = [sys.executable, __file__, *names]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def _asked(program: Program) -> int:
 
 
 def main() -> None:
-    """Print the bytes kept for each of the named programs as JSON."""
+    """Print the bytes saved for each named program as JSON."""
     found = {}
     for program in PROGRAMS:
         if program.__name__ in sys.argv[1:]:

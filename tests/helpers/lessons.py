@@ -68,7 +68,7 @@ def run(name: str) -> Mapping[str, Any]:
 
 
 def run_twice(name: str) -> dict[str, Any]:
-    """Return the outputs of every code cell's second run by its id; each cell is run twice in a row."""
+    """Return the outputs of every code cell's second run by its id; each cell runs twice in a row."""
     lesson = nbformat.read(FOLDER / name, as_version=4)
     lesson.cells = [one for cell in lesson.cells if cell.cell_type == "code" for one in (_again(cell), cell)]
     _execute(lesson)
@@ -107,7 +107,7 @@ def said(cell: str, pattern: str) -> tuple[int, ...]:
 
 
 def exercises(name: str) -> list[str]:
-    """The keys of its exercises, whose tasks stand in the prose, word for word."""
+    """Return the keys of a lesson's exercises; the prose must contain their tasks word for word."""
     tasks = "\n".join(prose(name).values())
     keys = [key for key in EXERCISES if key.partition(".")[0] == str(int(name[:2]))]
     assert len(keys) >= 3
@@ -117,7 +117,7 @@ def exercises(name: str) -> list[str]:
 
 
 def exercises_wait(name: str) -> None:
-    """Assert that the cells which check the exercises wait for a function."""
+    """Assert that the cells that check the exercises wait for a function."""
     for key in exercises(name):
         verdict = text(run(name)[f"exercise-{key[-1]}"])
         assert verdict.startswith(f"{key}: not yet.") and "the function is still empty" in verdict

@@ -1,6 +1,6 @@
-"""Functions of several lines of which one is changed at a time: which lines of the kernels change with it is seen.
+"""Functions of several lines, of which one line at a time is changed to observe which kernel lines change with it.
 
-``line_programs.txt`` holds them: a name, the shapes of the arguments, and lines. A line is written as
+``line_programs.txt`` contains them: a name, the shapes of the arguments, and lines. A line is written as
 ``name = expression | another | without``: the same with another operator, and (where nothing else depends on it)
 without its operator.
 """
@@ -26,7 +26,7 @@ FIRST = 2
 
 @dataclass(frozen=True)
 class Program:
-    """A function of tensors ``x``, ``y``, … of these shapes, all of which need a gradient."""
+    """A function of tensors ``x``, ``y``, … of these shapes, all of which require a gradient."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -71,8 +71,8 @@ def _chosen(line: str, choice: int) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A line of a kernel that computes, without its numbers: the lines of the program that it leads to, and those for
-    whose derivative it is there."""
+    """A line of a kernel that computes, without its numbers: the program lines that it leads to, and those of the
+    forward ops of which it is the gradient."""
 
     phase: str
     text: str
@@ -84,7 +84,7 @@ class Written:
 MOVES = re.compile(
     r"^if |loadu|tl\.load\(|tl\.store\(|\.store\(|^(auto \w+ = )?(static_cast<\w+>\()?(in|out|in_out)_ptr\d+\["
 )
-"""Lines that only load or store a value; whether there are any depends on the value's other readers."""
+"""Lines that only load or store a value; their presence depends on the value's other readers."""
 
 
 def written(found: Capture) -> list[Written]:
@@ -117,8 +117,8 @@ def _bare(text: str) -> str:
 def faults(first: list[Written], second: list[Written], line: int, without: bool) -> tuple[list[str], int]:
     """Return the faults in the links of ``first`` (``second`` differs from it in one line), and how many lines changed.
 
-    A text that the other has fewer times is there because of the line: so many of its lines have to lead to it.
-    ``without`` the line, its derivative is gone as well, and what was computed again for it; then everything that
+    If the other capture has a text fewer times, the line causes it, so that many of its lines have to lead to it.
+    ``without`` the line, its derivative and everything recomputed for it are gone as well; then every kernel line that
     leads to the line alone has to be gone.
     """
     found = []

@@ -1,4 +1,4 @@
-"""Lines that Python itself runs, by its own trace function."""
+"""Lines that Python itself runs, observed with its own trace function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lines_run(call: Callable[..., Any], x: Any, of: Callable[[types.CodeType], bool]) -> set[int]:
-    """The lines of the codes that ``of`` picks that Python runs in ``call(x)``."""
+    """Return the lines that Python runs in ``call(x)``, of the code objects that ``of`` selects."""
     lines: set[int] = set()
 
     def trace(frame: types.FrameType, event: str, arg: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Counts of the entries of a log of ``TORCH_TRACE``, line by line; no code of the package takes part.
+"""Counts of the entries of a ``TORCH_TRACE`` log, line by line, without any code of the package.
 
 ``python log_counts.py FOLDER`` prints the counts of each log in a folder, as in ``tests/record/public_logs.json``.
 """

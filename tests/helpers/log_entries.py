@@ -1,4 +1,4 @@
-"""Lines of a log as torch writes them under ``TORCH_TRACE``, for tests that need no torch: made by hand, with the
+"""Log lines as torch writes them under ``TORCH_TRACE``, for tests that need no torch: written by hand, with the
 checksums of their texts."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FILES = ("model.py", "/site-packages/torch/_dynamo/convert_frame.py")
 
 
 def entry(kind: str, facts: Any = None, text: str | None = None, id: str = "", **more: Any) -> str:
-    """Return the lines of an entry; ``id`` is its compile id, ``text`` what stands below it."""
+    """Return the lines of an entry; ``id`` is its compile id, ``text`` its payload."""
     head: dict[str, Any] = {kind: {} if facts is None else facts, **more}
     if id:
         frame, form = id.split("/")
@@ -30,7 +30,7 @@ def artifact(name: str, text: str, id: str = "", **more: Any) -> str:
 
 
 def names() -> str:
-    """Return the entries that number the names of files."""
+    """Return the entries that assign numbers to file names."""
     return "".join(entry("str", [name, number]) for number, name in enumerate(FILES))
 
 
@@ -58,7 +58,7 @@ GUARDS = (
 
 
 def metrics(id: str, older: bool = False, **facts: Any) -> str:
-    """Return the entry with which a compile ends; ``older`` as of a torch that wrote down no graph breaks."""
+    """Return the entry with which a compile ends; ``older`` as from a torch that logged no graph breaks."""
     known: dict[str, Any] = {"guard_count": 1, "graph_op_count": 2, "entire_frame_compile_time_s": 0.25}
     known |= {"fail_type": None} | ({} if older else {"dynamo_cumulative_compile_time_us": 1}) | facts
     return entry("compilation_metrics", known, id=id)

@@ -1,6 +1,6 @@
-"""Losing one hook into torch, or making it fail, and comparing every claim with those of the whole capture.
+"""Disables one hook into torch, or makes it fail, and compares every claim with those of the complete capture.
 
-A claim may become unknown. It may never become another claim.
+A claim may become unknown. It may never become a different claim.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Ours(Exception):
 
 
 def set_hook(path: str, way: str) -> None:
-    """Lose the hook ``path`` of this process, or make it fail; ``""``: put all back."""
+    """Disable the hook ``path`` of this process, or make it fail; ``""`` restores all hooks."""
     hook_points.find = _find
     for registry, whole in zip(_registries, _registered, strict=True):
         registry.update(whole)
@@ -59,14 +59,14 @@ def _failing(wrap: Any, way: str) -> Any:
             wrap(*args, **kwargs)
         raise Ours("an attribute is missing")
 
-    # Frames of hooks stand in our own files, which are no lines of the program.
+    # Frames of hooks are in our own files, which contain no lines of the program.
     fails.__code__ = fails.__code__.replace(co_filename=hooks.__file__)
     return observers.hidden_from_dynamo(fails)
 
 
 @contextlib.contextmanager
 def without(path: str, way: str = LOST, child: bool = False) -> Iterator[None]:
-    """For the duration, here and in the child process, the hook ``path`` does nothing."""
+    """Make the hook ``path`` do nothing for the duration, here and in the child process."""
     set_hook(path, way)
     try:
         if child:
@@ -120,7 +120,7 @@ def helper(y: torch.Tensor) -> torch.Tensor:
 
 
 def breaks(x: torch.Tensor, n: int = 3) -> torch.Tensor:
-    """Four graph breaks: a call of print, one on purpose, one in a function that is called, a branch on a value."""
+    """Run four graph breaks: a print, an explicit one, one in a called function, a data-dependent branch."""
     y = x.sin() + 1
     print("hi")
     z = helper(y)
@@ -164,20 +164,20 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 
 def paths(program: str) -> list[str]:
-    """Every hook point on which something of a program may rest."""
+    """Return every hook point that some fact about a program may depend on."""
     every = observers._claims if program == "watch" else hook_points.RESTS
     return [path for path in every if _find(path) is not None]
 
 
 def can_fail(path: str) -> bool:
-    """Return True if code of ours stands there that can fail. Elsewhere torch is only asked for what stands there.
+    """Return True if code of ours runs there that can fail. Elsewhere a hook only reads from torch.
 
-    Where a compile ends before its code is built, all that we do is guarded by itself.
+    Where a compile ends before its code is built, all of our code guards itself.
     """
     return path != pipeline.MODULE and any(path in registry for registry in _registered)
 
 
-# What a record claims.
+# Claims of a record.
 
 _VOLATILE = re.compile(
     r"'backend_hash': '[^']*'|# kernel path: \S+|"
@@ -196,7 +196,7 @@ def _plain(text: str) -> str:
 def _data(value: Any) -> Any:
     if isinstance(value, dict):
         plain = {k: _data(v) for k, v in value.items() if not _IGNORED.search(k)}
-        return {k: sorted(v) if k == "origins" else v for k, v in plain.items()}  # their order says nothing
+        return {k: sorted(v) if k == "origins" else v for k, v in plain.items()}  # their order means nothing
     if isinstance(value, list):
         return [_data(v) for v in value]
     return _plain(value) if isinstance(value, str) else value
@@ -213,7 +213,7 @@ _TOLD = ("note", "notes", "rest")
 
 
 def _lines(record: Any) -> list[str]:
-    """The lines of a record's page, without its notes and times."""
+    """Return the lines of a record's page, without its notes and times."""
     from compile_lens.views.render import text
     from compile_lens.views.subjects import capture as of_capture
     from compile_lens.views.subjects import program as of_program
@@ -225,11 +225,11 @@ def _lines(record: Any) -> list[str]:
 
 
 _TIMED = re.compile(r"\s*time:|\s+\w+\s+\d+\s+#\s+#\s*$")
-"""Lines that are there, and stand where they do, by how long something took."""
+"""Lines whose presence and position depend on timings."""
 
 
 class Claims:
-    """The claims of one record: its data, its texts, the answers to questions about it, and what it may be held to."""
+    """The claims of one record: its data, its texts, its answers to questions, and the limits that it must respect."""
 
     def __init__(self, record: Any) -> None:
         self.data = _data(json.loads(record.to_json()))
@@ -288,17 +288,17 @@ _UNKNOWN = re.compile(
     r"not seen|not known|unknown|at least|≥|lacks the hook|as far as|observer|not in the record|missing|nobody knows"
     r"|without a verdict|No verdict|<unknown>|published peaks|—, —"
 )
-"""Words of a sentence that admits what it does not know, or is of the device alone."""
+"""Words of a sentence that admits missing knowledge, or concerns the device alone."""
 
 _CLAUSES = re.compile(r"→|←|for the derivative of|·|;|,|\. |: |\(|\)|\+| and |\s{2,}|another time|─+|│")
 
 
 def other_claims(whole: Claims, lost: Claims) -> list[str]:
-    """Return the claims that became other claims, instead of unknown."""
+    """Return the claims that became different claims instead of unknown."""
     changed = list(_data_changes(whole.data, lost.data, ""))
     changed += [f"holds: {what}" for what, holds in lost.holds.items() if holds and not whole.holds.get(what)]
     known = {clause for line in whole.texts for clause in _clauses(line)}
-    known.update(_names(whole.data))  # a list that is cut shows others of them
+    known.update(_names(whole.data))  # a truncated list shows different ones
     for line in lost.texts:
         if not _UNKNOWN.search(line):
             changed += [f"text: {line[:160]}" for clause in _clauses(line) if clause not in known][:1]
@@ -312,14 +312,14 @@ def other_claims(whole: Claims, lost: Claims) -> list[str]:
 
 
 def _is_weaker(before: str, answer: str) -> bool:
-    """Return True for an answer that says no more, with the same limits or higher ones: the bytes of some operands are
-    then unknown. An own name may stand for an expression, and a line for an expression in it."""
-    if "a part of " in answer:  # what is to try is then sought in the whole line
+    """Return True for an answer that claims no more, with the same limits or higher ones: the bytes of some operands
+    are then unknown. A plain name may replace an expression, and a line may replace an expression in it."""
+    if "a part of " in answer:  # the suggestion is then looked up in the whole line
         answer = _REMEDY.sub("", answer)
     before, answer = (_EXPRESSION.sub("", _TOUCHED.sub("", text)) for text in (before, answer))
     if set(_MORE.findall(answer)) <= set(
         _MORE.findall(before)
-    ):  # no other count; one of lines is another thing
+    ):  # no different count; a count of lines is another quantity
         before, answer = (_ANY_MORE.sub("", text) for text in (before, answer))
     known_heads = {head[1] for head in _HEAD.finditer(answer)}
     before = _HEAD.sub(lambda head: head[0] if head[1] in known_heads else "", before)
@@ -331,23 +331,23 @@ def _is_weaker(before: str, answer: str) -> bool:
 
 
 _EXPRESSION = re.compile(r"(\d+ calls for (?!the))?(a part of |\d+ parts of )?`[^`]*` (?=\()")
-"""The text of a place: an expression, or where that is not known, the line with it."""
+"""Text of a place: an expression, or if that is not known, the line with it."""
 
 _REMEDY = re.compile(r" to try: .*?(?= - |$)")
 _CALLS = re.compile(
     r"((, | and | )(\d+ calls for )?(the (backward|recomputation) of )?(\(\S+:\d+\)|op\w+))+"
     r"(?= (are calls|is a call|stands?) )"
 )
-"""The calls of a library that an answer is about, by lines or by their own names."""
+"""The library calls that an answer is about, by lines or by their own names."""
 
 _TOUCHED = re.compile(r"(?<=both touch ).*?(?=\. |\.?$| - )")
 _MORE = re.compile(r"(?<=\)) and \d+ more(?! lines?\b)")
 _ANY_MORE = re.compile(r"(?<=\)) and (at least )?\d+ more( lines?\b)?")
 _HEAD = re.compile(r" (op\w+): (the (?:backward|recomputation) of )?\([^)]*\)")
-"""The place of a group, where it is known."""
+"""The place of a group, if known."""
 
 _OWN_NAME = re.compile(r"\bop\d+(_op\d+| \+ op\d+)*\b(: )?( \([\w.]+\))?")
-"""The name of a loop or a group, which stands where no line is known."""
+"""The name of a loop or a group, used if no line is known."""
 
 
 def _without_names(part: str) -> re.Pattern[str]:
@@ -366,10 +366,10 @@ def _clauses(line: str) -> list[str]:
 
 
 _RANK = re.compile(r"^\d+  ")
-"""The number of a cause, whose rank rests on seconds too."""
+"""The number of a cause, whose rank depends on seconds too."""
 
 _CUT = re.compile(r"\d+ (note )?more.*|capture\.ledger\.total\.notes")
-"""The end of a list that is cut."""
+"""The end of a truncated list."""
 
 
 def _names(value: Any) -> Iterator[str]:
@@ -380,12 +380,12 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _by_id(values: list[Any]) -> dict[str, Any]:
-    """Compilations by their ids; nothing of another list."""
+    """Return compilations by their ids, without those of another list."""
     return {one["id"]: one for one in values if isinstance(one, dict) and "stages" in one}
 
 
 def _data_changes(whole: Any, lost: Any, at: str) -> Iterator[str]:
-    if lost == 0 and at.endswith(".line"):  # of a function whose code was not seen
+    if lost == 0 and at.endswith(".line"):  # of a function whose code was not observed
         return
     if whole == lost or lost in (None, "", [], {}, "unknown"):
         return

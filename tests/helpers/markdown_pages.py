@@ -25,7 +25,7 @@ def links(text: str) -> list[tuple[str, str]]:
 
 
 def sections(page: Path) -> dict[str, str]:
-    """Return what precedes the first section as ``page``, and each section as ``page#anchor``."""
+    """Return the text before the first section as ``page``, and each section as ``page#anchor``."""
     first, *rest = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M)
     return {page.stem: first} | {f"{page.stem}#{slug(text.partition(chr(10))[0])}": text for text in rest}
 

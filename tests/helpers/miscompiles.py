@@ -1,6 +1,6 @@
-"""Miscompiles: programs with an error planted in torch's own compiler, and one that torch has by itself.
+"""Miscompiles: programs with an error planted in torch's own compiler, and one real miscompile.
 
-Each patches torch's functions and none of ours. The line that the error is of ends in ``# here``.
+Each patches torch's functions and none of ours. The line that causes the error ends in ``# here``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Patch = Callable[[], contextlib.AbstractContextManager[Any]]
 @dataclass(frozen=True)
 class Miscompile:
     """One error: the patch that plants it, the call, the kind of cause, a part of the operator's name, the function
-    that has the lines where that is another one, and options of the compile."""
+    that contains the lines if it is another one, and options of the compile."""
 
     patch: Patch
     function: Callable[..., Any]
@@ -39,7 +39,7 @@ class Miscompile:
 
     @property
     def lines(self) -> set[tuple[str, int]]:
-        """The names of the files and the numbers of the lines that the error is of."""
+        """Return the file names and line numbers that cause the error."""
         code = self.place or self.function
         text, first = inspect.getsourcelines(code)
         file = Path(str(inspect.getsourcefile(code))).name
@@ -47,8 +47,8 @@ class Miscompile:
 
 
 def wrong(function: Any, inputs: Callable[[], tuple[Any, ...]], **options: Any) -> bool:
-    """Return True if plain ``torch.compile`` does something else than eager: values, dtypes, writes to inputs, shared
-    memory or gradients."""
+    """Return True if plain ``torch.compile`` differs from eager in values, dtypes, writes to inputs, shared memory or
+    gradients."""
     torch._dynamo.reset()
     outcomes = []
     with torch._inductor.config.patch(force_disable_caches=True):
@@ -74,8 +74,8 @@ def _rand(*shape: int, grad: bool = False) -> torch.Tensor:
 
 
 def _both(name: str, scalar: Any, vector: Any) -> Patch:
-    """Patch the C++ of an operator, for single numbers and for vectors."""
-    scalar.__name__ = vector.__name__ = name  # by which a vector's finds the single number's
+    """Patch the C++ of an operator, for scalars and for vectors."""
+    scalar.__name__ = vector.__name__ = name  # the key by which the vector version finds the scalar one
 
     @contextlib.contextmanager
     def patched() -> Iterator[None]:
@@ -154,7 +154,7 @@ def totals(x: torch.Tensor) -> torch.Tensor:
 
 
 def slightly_larger_sums() -> contextlib.AbstractContextManager[Any]:
-    """Let each sum be larger by a part in a thousand."""
+    """Make each sum larger by one part in a thousand."""
     return _lowered(
         aten.sum.dim_IntList, lambda real: lambda *given, **named: lowering.mul(real(*given, **named), 1.001)
     )()
@@ -173,7 +173,7 @@ def _multiplied_less(graph: torch.fx.Graph) -> None:
 
 
 def _pass(module: Any, name: str) -> Patch:
-    """Let a pass of torch's own change a product as well."""
+    """Make one of torch's own passes change a product as well."""
     real = getattr(module, name)
 
     def changed(graph: Any, *args: Any, **kwargs: Any) -> Any:
@@ -184,7 +184,7 @@ def _pass(module: Any, name: str) -> Patch:
 
 
 def _fused(name: str) -> Patch:
-    """Let two loops that are fused compute another operator."""
+    """Make two fused loops compute another operator."""
     from torch._inductor.scheduler import Scheduler
 
     fuse, fuse_all = Scheduler.fuse_two_nodes, Scheduler.fuse_nodes
@@ -219,7 +219,7 @@ def trained(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _split() -> contextlib.AbstractContextManager[Any]:
-    """Let the partitioner change a product where it merges equal expressions."""
+    """Make the partitioner change a product where it merges equal expressions."""
     real = partitioners.fx_graph_cse
 
     def changed(graph: torch.fx.Graph) -> torch.fx.Graph:
@@ -242,7 +242,7 @@ def greatest(x: torch.Tensor) -> torch.Tensor:
 
 
 def _init(reduction: str, value: str) -> Patch:
-    """Let a reduction begin with another number."""
+    """Make a reduction begin with another number."""
     real = cpp.reduction_init
 
     def changed(kind: str, dtype: torch.dtype) -> Any:
@@ -258,7 +258,7 @@ def odd_size(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _short_tail() -> contextlib.AbstractContextManager[Any]:
-    """Let the masked tail of a vector loop store one element less."""
+    """Make the masked tail of a vector loop store one element less."""
     real = cpp.CppVecKernel._get_store_line
 
     def changed(kernel: Any, *args: Any, **kwargs: Any) -> Any:
@@ -349,7 +349,7 @@ def taken_twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _reused_while_live() -> contextlib.AbstractContextManager[Any]:
-    """Let every allocation offer its buffer to the next one of its size."""
+    """Make every allocation offer its buffer to the next one of its size."""
     from torch._inductor.codegen import wrapper
 
     real = wrapper.AllocateLine.plan

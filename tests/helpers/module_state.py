@@ -1,4 +1,4 @@
-"""The mutable state that torch keeps in its modules, found by looking at all of them, as a snapshot to compare."""
+"""Snapshot of the mutable state in torch's modules, collected from all of them, and its comparison."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DEPTH = 4
 
 
 def scan() -> dict[str, Any]:
-    """Every plain value and container that hangs on a module or a class of torch's compiler, by its path."""
+    """Return every plain value and container reachable from a module or class of torch's compiler, by its path."""
     state: dict[str, Any] = {}
     seen: dict[int, str] = {}
     for name, module in sorted(sys.modules.items()):
@@ -80,7 +80,7 @@ def _scan(
                 if not key.startswith("__"):
                     _scan(f"{path}.{key}", item, module, state, seen, depth - 1)
     elif isinstance(value, functools._lru_cache_wrapper):
-        pass  # a cache of a function's answers
+        pass  # a cache of a function's results
     elif type(value).__module__.startswith("torch"):
         state[path] = type(value).__name__
         for key, item in list(_attributes(value)):
@@ -115,7 +115,7 @@ def _plain(value: Any) -> Any:
 
 
 def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """One line for each thing that differs."""
+    """Return one line for each difference."""
     lines = [
         f"{k}: {before[k]} became {after[k]}" for k in before.keys() & after.keys() if before[k] != after[k]
     ]

@@ -1,4 +1,4 @@
-"""More programs with an error planted in torch's own compiler: kinds that ``miscompiles.py`` does not have."""
+"""More programs with an error planted in torch's own compiler, of kinds that ``miscompiles.py`` does not cover."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def magnitude(x: torch.Tensor) -> torch.Tensor:
 
 
 def _noop() -> contextlib.AbstractContextManager[Any]:
-    """Let the pass that removes operators without an effect take an absolute value for one."""
+    """Make the pass that removes operators without an effect treat an absolute value as one."""
     return mock.patch.dict(post_grad.noop_registry, {aten.abs.default: (lambda *args: True, 0)})
 
 
@@ -147,7 +147,7 @@ def tripled(x: torch.Tensor) -> torch.Tensor:
 
 
 def _captured() -> contextlib.AbstractContextManager[Any]:
-    """Let Dynamo hand another product over."""
+    """Make Dynamo pass on a different product."""
     import operator
 
     real = OutputGraph.call_user_compiler
@@ -163,7 +163,7 @@ def _captured() -> contextlib.AbstractContextManager[Any]:
 
 
 def _merged_too_much() -> contextlib.AbstractContextManager[Any]:
-    """Let the split merge a root into an exponential of the same."""
+    """Make the split merge a square root into an exponential of the same value."""
     real = partitioners.fx_graph_cse
 
     def merged(graph: torch.fx.Graph) -> torch.fx.Graph:
@@ -186,7 +186,7 @@ def both_of_one(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _folded() -> contextlib.AbstractContextManager[Any]:
-    """Let the pass that folds constants keep each larger by one."""
+    """Make the constant folding pass increase each constant by one."""
     folder = joint_graph.UniformValueConstantFolder
     real = folder.add_node_replacement
 

@@ -1,4 +1,4 @@
-"""Operators of a program's own that write to their arguments: registered where they are imported, in a child too."""
+"""Custom operators that write to their arguments, registered on import, also in a child process."""
 
 from __future__ import annotations
 

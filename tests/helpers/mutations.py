@@ -1,4 +1,4 @@
-"""Records that are almost right: each a real one with something changed, by a seed. And everything that opens them."""
+"""Almost valid records, each a real one with a change chosen by a seed, and everything that opens them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ODD: tuple[Any, ...] = (
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container of a JSON value with each of its keys."""
+    """Return every container of a JSON value with each of its keys."""
     pending = [value]
     while pending:
         at = pending.pop()
@@ -79,7 +79,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutated(raw: dict[str, Any], seed: int) -> str:
-    """The JSON text of a record with one to four changes."""
+    """Return the JSON text of a record with one to four changes."""
     luck = random.Random(seed)
     copy = json.loads(json.dumps(raw))
     for _ in range(luck.choice((1, 1, 1, 2, 4))):
@@ -95,7 +95,7 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
         del at[key]
     elif how <= 2:
         at[key] = luck.choice(ODD)
-    elif how == 3:  # something of another place, of the same sort if there is one
+    elif how == 3:  # a value from another place, of the same type if there is one
         same = [a[k] for a, k in found if type(a[k]) is type(at[key])]
         at[key] = json.loads(json.dumps(luck.choice(same)))
     elif how == 4 and isinstance(at[key], list):
@@ -114,7 +114,7 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
 
 
 def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
-    """Every view and measure of a record; without ``drawn``, none with drawings: placing their boxes takes longest."""
+    """Return every view and measure of a record; without ``drawn``, no drawings: placing their boxes takes longest."""
     from compile_lens.views.live import page as html
     from compile_lens.views.render import markdown, text
     from compile_lens.views.subjects.capture import document
@@ -157,7 +157,7 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
 
 
 def _differs(capture: Capture) -> None:
-    """Held against a record that is whole, both ways round, in every form."""
+    """Compare the capture with an intact one, in both orders and in every format."""
     for one, two in ((capture, samples.sample()), (samples.sample(), capture)):
         found = diff(one, two)
         full(found), found.to_markdown(), found.to_json(), found._repr_mimebundle_()
@@ -193,7 +193,7 @@ def _compared(capture: Capture) -> Any:
 def asked_once(
     run: Callable[[Sequence[str], float], list[Any]],
 ) -> Callable[[Sequence[str], float], list[Any]]:
-    """``engine.run`` that asks Graphviz once for each different graph: of a changed record, most are as they were."""
+    """Return ``engine.run`` that calls Graphviz once per distinct graph: a changed record leaves most graphs as is."""
     answers: dict[str, Any] = {}
 
     def asked(dots: Sequence[str], timeout: float) -> list[Any]:
@@ -206,9 +206,9 @@ def asked_once(
 
 
 def bare(text: str, drawn: bool = True) -> dict[str, Exception]:
-    """The views of a record that end in an error which is not ours; empty if it is refused or shown.
+    """Return the views of a record that end in an error which is not ours; empty if it is refused or shown.
 
-    ``drawn`` is as ``views`` takes it; with it, ``asked_once`` makes many records quick.
+    ``drawn`` is as ``views`` takes it; with it, ``asked_once`` makes many records fast.
     """
     found: dict[str, Exception] = {}
     try:
@@ -220,6 +220,6 @@ def bare(text: str, drawn: bool = True) -> dict[str, Exception]:
             view()
         except LensError:
             pass
-        except Exception as error:  # what a test looks for
+        except Exception as error:  # the error that a test looks for
             found[name] = error
     return found

@@ -1,4 +1,4 @@
-"""Requirements of tests on the machine, and what happens if one is missing."""
+"""Requirements of tests on the machine, and the handling of a missing one."""
 
 from __future__ import annotations
 

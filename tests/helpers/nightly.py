@@ -1,4 +1,4 @@
-"""A run of every case that can be stopped and goes on where it was, and the small file with its result."""
+"""A run of every case that can be stopped and resumed, and the small file with its result."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 PROGRESS = ".exhaustive.jsonl"
-"""In the root of the repository, and ignored by git: one line that says what is tested, then one for each test."""
+"""A file in the repository's root, ignored by git: one line that identifies the tested code, then one for each test."""
 
 RESULT = "tests/exhaustive.json"
-"""A line for each test file of which every case ran, also where only some files were named."""
+"""A line for each test file of which every case ran, even if only some files were named."""
 
 
 class Outcomes:
-    """A plugin of pytest, in the process that hands out the tests: knows how each ended."""
+    """A pytest plugin in the process that distributes the tests; records how each ended."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.result = root, root / RESULT
@@ -54,19 +54,19 @@ class Outcomes:
         return files
 
     def kept(self) -> dict[str, dict[str, Any]]:
-        """Return the lines of the file with the result, of test files that are there."""
+        """Return the lines of the result file for test files that exist."""
         lines = json.loads(self.result.read_text(encoding="utf-8")) if self.result.exists() else {}
         return {name: line for name, line in lines.items() if (self.root / name).exists()}
 
     def keep(self, lines: dict[str, dict[str, Any]]) -> None:
-        """Replace the file with the result."""
+        """Replace the result file."""
         text = ",\n".join(f" {json.dumps(name)}: {json.dumps(lines[name])}" for name in sorted(lines))
         self.result.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
 class Again(Outcomes):
-    """A plugin for tests that are named one by one: a line that keeps one of them as failed says with which commit it
-    passes, and when. A whole run replaces the line."""
+    """A plugin for tests that are named one by one: a line that lists one of them as failed records the commit with
+    which it passes, and when. A complete run replaces the line."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -85,7 +85,7 @@ class Again(Outcomes):
 
 
 class Nightly(Outcomes):
-    """A plugin for whole files: notes how each test ended, and skips those noted."""
+    """A plugin for whole files: records how each test ended, and skips those already recorded."""
 
     def __init__(self, root: Path, named: Sequence[str] = ()) -> None:
         super().__init__(root)
@@ -100,7 +100,7 @@ class Nightly(Outcomes):
         records = [json.loads(line) for line in lines if line.endswith("}")]
         if not records or records[0] != self.first:
             records = [self.first]
-        # Written anew: of what was killed while it wrote, half a line is left.
+        # Rewritten: a run that was killed while writing leaves half a line.
         self.progress.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
         for record in records[1:]:
             self.outcomes[record["id"]] = record["outcome"]
@@ -141,13 +141,13 @@ class Nightly(Outcomes):
 
 
 def today() -> str:
-    """The date, in UTC."""
+    """Return the date in UTC."""
     return datetime.now(timezone.utc).date().isoformat()
 
 
 def tested(root: Path) -> dict[str, str]:
-    """The commit, with ``-dirty`` where other files than the result differ from it, and the versions that the tests run
-    with."""
+    """Return the commit, with ``-dirty`` if files other than the result differ from it, and the versions that the tests
+    run with."""
     commit = _git(root, "rev-parse", "HEAD").stdout.strip()
     differs = _git(root, "diff", "--quiet", "HEAD", "--", ".", f":!{RESULT}").returncode != 0
     return {

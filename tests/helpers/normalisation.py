@@ -1,4 +1,4 @@
-"""A function of another file than the model that calls it, with a line that a planted error is of."""
+"""A function in another file than the model that calls it, with a line that causes a planted error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are called with one number after another. As a script this runs them without compile_lens."""
+"""Functions called with one number after another. As a script this runs them without compile_lens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that do to their process what a server has to outlive. Only jobs may call them."""
+"""Functions that disturb their process in ways that a server has to survive. Only jobs may call them."""
 
 import os
 import time

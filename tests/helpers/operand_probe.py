@@ -1,9 +1,9 @@
-"""Elements of each argument that an eager operator looks at: it is changed, and the results compared bit for bit.
+"""Probes which elements of its arguments an eager operator reads: changes them and compares results bit for bit.
 
     python tests/helpers/operand_probe.py [--every N]
 
-The operators are those that OpInfo's samples and their backward dispatch. What is never looked at, though the table of
-the package says that it is, is printed; and the other way round.
+The operators are those that OpInfo's samples and their backward dispatch. It prints arguments that are never read
+although the package's table lists them as read, and the opposite.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from eager_sweep import entries
 from torch.utils import _pytree as pytree
 
 PROBES = 6
-"""Calls of each operator that are probed."""
+"""Number of probed calls of each operator."""
 LARGEST, SMALL = 4000, 120
-"""Elements of the arguments of a call that is probed, and of an argument of which each element is changed."""
+"""Maximum elements of a probed call's arguments, and of an argument of which each element is changed."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ def _changed(tensor: torch.Tensor, element: int | None = None) -> torch.Tensor:
 
 
 def probe(func: Any, args: Any, kwargs: Any, into: dict[tuple[str, str], Reads]) -> bool:
-    """Probe a call, and return True if it was to be probed."""
+    """Probe a call, and return True if it needed probing."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     names = {
         id(t): name
@@ -91,7 +91,7 @@ def probe(func: Any, args: Any, kwargs: Any, into: dict[tuple[str, str], Reads])
         other[at] = tensor
         try:
             return not same(reference, _run(func, *pytree.tree_unflatten(other, spec)))
-        except Exception:  # what refuses a number looks at it
+        except Exception:  # an operator that rejects a number reads it
             return True
 
     for at, tensor in places:
@@ -106,7 +106,7 @@ def probe(func: Any, args: Any, kwargs: Any, into: dict[tuple[str, str], Reads])
 
 
 def probed(names: Iterable[str], samples: int = 12) -> dict[tuple[str, str], Reads]:
-    """Return what was seen of each operator and argument, over samples of these entries of OpInfo."""
+    """Return the observations for each operator and argument, over samples of these entries of OpInfo."""
     reads: dict[tuple[str, str], Reads] = defaultdict(Reads)
     calls: dict[str, int] = defaultdict(int)
     known = entries()
@@ -123,7 +123,7 @@ def probed(names: Iterable[str], samples: int = 12) -> dict[tuple[str, str], Rea
                     if calls[str(func)] < PROBES:
                         with torch.no_grad():
                             calls[str(func)] += probe(func, args, kwargs, reads)
-        except Exception:  # a sample for another device, or another library
+        except Exception:  # a sample for another device or library
             continue
     return reads
 
@@ -133,7 +133,7 @@ VALUES_DECIDE = set(
     "logical_xor logical_and logical_or lt ne fmax fmin maximum minimum nonzero_static igamma igammac "
     "masked_fill where logical_not".split()
 )
-"""Operators for which NaN is a number as another, or that ignore it: no element is told to be unread by it."""
+"""Operators that treat NaN like any number, or ignore it: NaN cannot prove that an element is not read."""
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
-"""Every operator that torch describes to its own tests, captured: are the value and the launches what torch makes?
+"""Captures every OpInfo operator, and compares values and launches with torch's own.
 
     python tests/helpers/opinfo.py [--sample N] [--only NAME ...] [--grad] [--launches] [--out FILE]
 
-For each entry of ``torch.testing._internal.common_methods_invocations.op_db`` that takes float32, its first sample on
-the CPU is compiled by plain ``torch.compile``, with the generated module counting its own launches while it runs (each
-call of a generated kernel, of a library, of an operator that is no view), and its result compared with eager (under
-eager's random numbers, where it draws any). Then this
-project captures it: the ledger must tell that number of launches, and ``verify`` must give the verdict that the plain
-comparison gives. Results are kept in a file, and a run that was cut off goes on where it stopped.
+The first sample on the CPU of each entry of ``torch.testing._internal.common_methods_invocations.op_db`` that takes
+float32 is compiled by plain ``torch.compile``. The generated module counts its own launches while it runs (each
+call of a generated kernel, of a library, of an operator that is not a view), and its result is compared with eager
+(under eager's random numbers, where it draws any). Then this
+project captures it: the ledger must report that number of launches, and ``verify`` must give the same verdict as the
+plain comparison. Results are saved to a file, and an interrupted run resumes where it stopped.
 
 It needs ``expecttest`` and a C++ compiler, and builds hundreds of modules: with two cores, more than an hour. With
 ``--launches`` nothing is built: generated kernels do nothing when they are called, and no value is compared.
@@ -38,16 +38,16 @@ from unbuilt import unbuilt
 FREE = re.compile(
     r"empty|_efficientzerotensor|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize"
 )
-"""Operators in a wrapper that launch nothing: they allocate, look or check."""
+"""Operators in a wrapper that launch nothing: they allocate, query or check."""
 
 UNSPECIFIED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
-"""Operators whose values are, by their documentation, whatever is in memory: no two runs can be compared."""
+"""Operators whose values are, by their documentation, uninitialized memory: no two runs can be compared."""
 
 DONE, REFUSED = ("agrees", "differs"), "torch.compile does not take it"
 
 
 def entries() -> dict[str, Any]:
-    """The entries that take float32 on the CPU, by name."""
+    """Return the entries that take float32 on the CPU, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal import common_methods_invocations as described
@@ -65,7 +65,7 @@ def _unseeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def call_of(op: Any, grad: bool) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """The operator and its first sample, with the same numbers each time."""
+    """Return the operator and its first sample, with the same numbers each time."""
     torch.manual_seed(0)
     random.seed(0)
     sample = next(iter(op.sample_inputs("cpu", torch.float32, requires_grad=grad and op.supports_autograd)))
@@ -77,11 +77,11 @@ def call_of(op: Any, grad: bool) -> tuple[Callable[..., Any], tuple[Any, ...], d
     return fn, (sample.input, *sample.args), dict(sample.kwargs)
 
 
-# Plain torch: the value, and the launches that a module really makes ---------------------------------------------
+# Plain torch: the value, and the actual launches of a module ---------------------------------------------------------
 
 
 class _Counting(ast.NodeTransformer):
-    """Each call in a wrapper that may launch something goes through ``compile_lens_launch``."""
+    """Wraps each call that may launch something in ``compile_lens_launch``."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -106,7 +106,7 @@ def _counting(source: str) -> str:
 
 @contextlib.contextmanager
 def counted() -> Iterator[collections.Counter[str]]:
-    """Names and numbers of launches of every module that is built in between."""
+    """Return the names and numbers of launches of every module that is built in between."""
     from torch._inductor.codecache import PyCodeCache
 
     launches: collections.Counter[str] = collections.Counter()
@@ -157,7 +157,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
         torch.manual_seed(0)
         try:
             result = compiled(*args, **kwargs)
-        except Exception as error:  # of whatever kind: torch does not take it, and no one can ask us to
+        except Exception as error:  # any error: torch does not compile it, so no claim is needed
             return {"refused": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"}
         if grad:
             roots = [x for x in torch.utils._pytree.tree_leaves(result) if getattr(x, "requires_grad", False)]
@@ -175,7 +175,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
 
 
 def _shared(result: Any, args: Any, kwargs: Any) -> list[list[bool]]:
-    """Return for each tensor of the result the given tensor that it shares memory with."""
+    """Return for each tensor of the result the input tensor that it shares memory with."""
     given, made = (
         [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
         for tree in ((args, kwargs), result)
@@ -236,7 +236,7 @@ def ours(op: Any, grad: bool, build: bool) -> dict[str, Any]:
 
 
 def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]:
-    """One row of the table. ``ok`` is ``None`` where torch does not take the entry."""
+    """Return one row of the table. ``ok`` is ``None`` if torch does not compile the entry."""
     started = time.perf_counter()
     row: dict[str, Any] = {"name": name, "ok": None}
     try:
@@ -245,7 +245,7 @@ def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]
             row["ours"] = ours(op, grad, build)
             row["problems"] = problems(name, row["torch"], row["ours"])
             row["ok"] = not row["problems"]
-    except Exception as error:  # of whatever kind: it is a row of the table, not its end
+    except Exception as error:  # any error becomes a row of the table and does not end it
         row["problems"] = [f"{type(error).__name__}: {str(error).strip()[:300]}"]
         row["ok"] = False
     row["seconds"] = round(time.perf_counter() - started, 1)
@@ -274,7 +274,7 @@ def problems(name: str, torchs: dict[str, Any], mine: dict[str, Any]) -> list[st
 
 
 def worker(names: list[str], grad: bool, build: bool) -> None:
-    """Judge each name that is read, a line of JSON for each."""
+    """Judge each name that is read, and write a line of JSON for each."""
     warnings.simplefilter("ignore")
     known = entries()
     for name in names:
@@ -285,7 +285,7 @@ def worker(names: list[str], grad: bool, build: bool) -> None:
 def run(
     names: list[str], options: list[str], out: Path, seconds: float, limit: float, script: str = __file__
 ) -> None:
-    """Judge the names that ``out`` does not hold yet, with ``script``; a process that dies or hangs is one row."""
+    """Judge the names that are not yet in ``out``, with ``script``; a process that dies or hangs is one row."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         left = [n for n in names if n not in read(out)]
@@ -330,7 +330,7 @@ def _write(out: Path, row: dict[str, Any]) -> None:
 
 
 def read(out: Path) -> dict[str, dict[str, Any]]:
-    """The rows that are there, by name."""
+    """Return the existing rows, by name."""
     if not out.exists():
         return {}
     return {row["name"]: row for row in map(json.loads, out.read_text().splitlines())}

@@ -1,4 +1,4 @@
-"""The tests that passed in an earlier run, by the report that pytest wrote of it (``--junitxml``)."""
+"""The tests that passed in an earlier run, from the report that pytest wrote (``--junitxml``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 DEVICES = re.compile(r"triton|cuda|gpu|[abh]\d00", re.IGNORECASE)
-"""Words of a file whose tests may give another result once Triton is installed."""
+"""Words of a file whose tests may change their result once Triton is installed."""
 
 
 def passed(report: str) -> set[tuple[str, str]]:
@@ -21,13 +21,13 @@ def _ran(case: ET.Element) -> bool:
 
 
 def in_report(test: str) -> tuple[str, str]:
-    """Return what a report names a test by its id: its class, which begins with the file, and its name."""
+    """Return a test's name in the report from its id: its class, which begins with the file, and its name."""
     place, bracket, arguments = test.partition("[")
     file, *names, name = place.split("::")
     return ".".join([file.removesuffix(".py").replace("/", "."), *names]), f"{name}{bracket}{arguments}"
 
 
 def depends_on_triton(marks: frozenset[str], file: Path) -> bool:
-    """Return True if a test may give another result once Triton is installed: it compiles, in a file that names a
+    """Return True if a test's result may change once Triton is installed: it compiles, in a file that names a
     GPU."""
     return "torch" in marks and DEVICES.search(file.read_text(encoding="utf-8")) is not None

@@ -1,6 +1,6 @@
-"""Pairs of functions that differ in one operator: which lines of a kernel belong to it is then seen, not believed.
+"""Pairs of functions that differ in one operator, to observe which lines of a kernel belong to it.
 
-Each case calls its operator once. Captured with either operator, exactly the lines that carry it out differ.
+Each case calls its operator once. Captured with either operator, exactly the lines that implement it differ.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ TANH, ERF = (torch.tanh, "tanh"), (torch.erf, "erf")
 
 
 def ones(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Callable[[], tuple[Any, ...]]:
-    """Arguments of these shapes."""
+    """Return arguments of these shapes."""
     return lambda: tuple(torch.ones(shape, dtype=dtype) for shape in shapes)
 
 
 def over(name: str, dim: int | None) -> tuple[Op, str]:
-    """A reduction over one dimension, or over all."""
+    """Return a reduction over one dimension, or over all."""
     function = getattr(torch, name)
     return (lambda x: function(x) if dim is None else function(x, dim=dim)), name
 
@@ -240,8 +240,8 @@ CASES = [
     ),
 ]
 
-# Lines of an operator that are the same whatever it is: loads, stores, constants and their broadcast, conversions of
-# its operands, room for partial results and their moves.
+# Lines that are the same for every operator: loads, stores, constants and their broadcast, conversions of
+# operands, space for partial results and their moves.
 SAME = re.compile(
     r".*(loadu(<\w+,\d>)?\(|= (in|out|in_out)_ptr\d+\[|\.store\(|transpose_mxn|alignas)"
     r"|(in|out|in_out)_ptr\d+\[.*\] = (static_cast<[\w:]+>\()?[\w.]+\)?;"
@@ -255,7 +255,7 @@ SAME = re.compile(
 
 @dataclass(frozen=True)
 class Seen:
-    """One kernel: its lines, without the spaces around them, and the nodes of each."""
+    """One kernel: its lines, stripped, and the nodes of each."""
 
     lines: list[str]
     origins: list[tuple[str, ...]]
@@ -264,7 +264,7 @@ class Seen:
 
 
 def seen(found: Capture, op: str) -> Iterator[Seen]:
-    """The generated kernels of a capture."""
+    """Return the generated kernels of a capture."""
     for compilation in found.compilations:
         for code in compilation.code.values():
             graph = compilation.graphs[f"{code.phase}.post_grad"]
@@ -286,7 +286,7 @@ def _seen(kernel: Kernel, nodes: frozenset[str]) -> Seen:
 
 
 def changed(first: Sequence[str], second: Sequence[str]) -> tuple[set[int], set[int]]:
-    """Positions of the lines that differ, renumbered temporaries aside, in either text."""
+    """Return the positions of the lines that differ, apart from renumbered temporaries, in either text."""
     a, b = [[re.sub(r"(?<=tmp|acc|per)\d+", "", line) for line in lines] for lines in (first, second)]
     if len(a) == len(b):
         differ = {i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y}

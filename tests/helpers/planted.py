@@ -1,4 +1,4 @@
-"""Errors planted in what Inductor built, without this project's code: the wrapper's ``call`` is another one."""
+"""Errors planted in Inductor's compiled code, without this project's code: the wrapper's ``call`` is replaced."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any, list[Any]], Any]) -> list[int]:
-    """``change(outputs, inputs)`` stands for what every generated module returns. Returns a list that counts its calls.
+    """Replace what every generated module returns by ``change(outputs, inputs)``; return a list that counts its calls.
 
-    ``inputs`` are those of the module, which it may write to.
+    ``inputs`` are those of the module, and ``change`` may write to them.
     """
     from torch._inductor.graph import GraphLowering
 
@@ -37,5 +37,5 @@ def plant(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any, list[Any]], An
 
 
 def off_by_a_little(outputs: Any, inputs: list[Any]) -> Any:
-    """Every tensor that is returned is one hundredth too large."""
+    """Make every returned tensor too large by one hundredth."""
     return tuple(x + 0.01 if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in outputs)

@@ -1,4 +1,4 @@
-"""A program that is profiled, in a process of its own: its capture, the program, and the trace, in a folder.
+"""Profiles a program in its own process, and writes its capture, the program and the trace to a folder.
 
 python profiled.py FOLDER
 """

@@ -1,7 +1,7 @@
-"""Answers of the quiz, each worked out with plain torch or by a capture: by the key of the question.
+"""Answers to the quiz by the key of the question, each computed with plain torch or by a capture.
 
-The answer to a question with a number is that number, or the exact text of a value; to one with choices the place of
-the choice that holds, from 0.
+The answer to a numeric question is that number, or the exact text of a value; for a multiple-choice question it is
+the position of the correct choice, from 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def answer(key: str) -> Callable[[Callable[[], float]], Callable[[], float]]:
 
 
 class Counted(TorchDispatchMode):
-    """Operators that eager PyTorch runs, and the bytes that they read and write."""
+    """Counts the operators that eager PyTorch runs, and the bytes that they read and write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def counted(function: Function, *inputs: Any) -> Counted:
 
 
 def only(holds: Iterable[bool]) -> int:
-    """The place of the one choice that holds."""
+    """Return the position of the only correct choice."""
     (place,) = [number for number, one in enumerate(holds) if one]
     return place
 

@@ -1,4 +1,4 @@
-"""Answers of the quiz for lessons 0, 5 to 12, and from 14 on; ``quiz_answers.py`` says how."""
+"""Answers to the quiz for lessons 0, 5 to 12, and from 14 on, as described in ``quiz_answers.py``."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ def _() -> float:
     for number in (1.0, 2.0, 3.0):
         where.copy_(
             torch.square(torch.full((1,), number))
-        )  # as a replay: the same launches to the same address
+        )  # like a replay: the same launches to the same address
         kept.append(where)
     return only([[one.item() for one in kept] == wanted for wanted in ([1, 4, 9], [1, 1, 1], [9, 9, 9])])
 

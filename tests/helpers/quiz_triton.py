@@ -1,4 +1,4 @@
-"""A Triton kernel for the answers of the quiz; as a program it is run by Triton's interpreter."""
+"""A Triton kernel for the quiz answers; as a script it runs in Triton's interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in which sizes and numbers become symbols whose guards leave a range; as a script it runs them all."""
+"""Programs whose sizes and numbers become symbols with range guards; as a script it runs all of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TRIED += [(10, step) for step in (-3, 0, 99, 100)]
 
 
 def given(name: str, rows: int, step: int) -> tuple[torch.Tensor, int]:
-    """The arguments of a call; one program says itself which sizes it will have."""
+    """Return the arguments of a call; one program declares its sizes itself."""
     x = torch.ones(rows)
     if name == "marked":
         torch._dynamo.mark_dynamic(x, 0, min=4, max=64)
@@ -49,7 +49,7 @@ def given(name: str, rows: int, step: int) -> tuple[torch.Tensor, int]:
 
 
 def run(name: str) -> Any:
-    """A program's two calls, with nothing compiled before."""
+    """Run a program's two calls, with nothing compiled before."""
     torch._dynamo.reset()
     call = torch.compile(PROGRAMS[name], backend="eager")
     for rows, step in CALLS[name]:

@@ -1,6 +1,6 @@
-"""Programs of four ranks (two where their name says so), each sound and with one fault: data, tensor, pipeline and
-expert parallel, HSDP, FSDP2. The truth is by hand: ``HANGS`` wait for ever or compute what they should not, ``DIFFERS``
-compile something else on one rank, and finish.
+"""Programs of four ranks (two where their name says so), each in a correct version and with one fault: data, tensor,
+pipeline and expert parallel, HSDP, FSDP2. Expected results are by hand: ``HANGS`` deadlock or compute wrong values,
+``DIFFERS`` compile different code on one rank, and finish.
 
 ``run`` is a process of those that run some of them with gloo.
 """
@@ -23,7 +23,7 @@ DIFFERS: dict[str, Program] = {}
 
 
 def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
-    """Run the graph as is; by a name, torch would import all of its backends."""
+    """Run the graph as is; given a name, torch would import all of its backends."""
     return gm.forward
 
 
@@ -50,7 +50,7 @@ def mesh(*names: str) -> Any:
 
 
 def pairs() -> list[Any]:
-    """Two groups of two ranks, made by all; the first is that of this rank."""
+    """Return two groups of two ranks, created by all; the first is that of this rank."""
     groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     return groups if dist.get_rank() < 2 else groups[::-1]
 
@@ -177,12 +177,12 @@ def a_rank_that_raises(fault: bool) -> None:
     step(torch.ones(4), dist.group.WORLD)
 
 
-# What a program decides by values of all ranks
+# Decisions of a program that depend on values of all ranks
 
 
 @hangs
 def stop_that_all_ranks_agree_on(fault: bool) -> None:
-    """Rank 1 asks for a stop at step 2."""
+    """Rank 1 requests a stop at step 2."""
     step = compiled(scaled)
     for number in range(5):
         step(torch.ones(3))
@@ -227,7 +227,7 @@ def rows_padded_to_the_longest(fault: bool) -> None:
 
 @hangs
 def parts_of_a_sum_that_decide(fault: bool) -> None:
-    """Each rank gets one of the sums; the third is 6."""
+    """Each rank receives one of the sums; the third is 6."""
     world, rank = dist.get_world_size(), dist.get_rank()
     part = torch.empty(1)
     dist.reduce_scatter_tensor(part, torch.arange(world) * torch.tensor(float(rank == 1)) * 3)
@@ -347,7 +347,7 @@ def pipeline_of_another_size(fault: bool) -> None:
 
 @hangs
 def pipeline_with_a_schedule(fault: bool) -> None:
-    """Torch's own pipeline: each rank first gets the shapes of the rank before, and what the one after it needs."""
+    """Torch's own pipeline: each rank first receives the shapes from the previous rank and sends those of the next."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
     rank, world = dist.get_rank(), dist.get_world_size()
@@ -406,7 +406,7 @@ def experts_with_equal_splits(fault: bool) -> None:
 
 @hangs
 def experts_with_own_splits(fault: bool) -> None:
-    """Rank r sends r + 1 rows to each: it gets 1, 2, 3 and 4."""
+    """Rank r sends r + 1 rows to each: it receives 1, 2, 3 and 4."""
     rank = dist.get_rank()
     dtype = torch.float64 if fault and rank == 1 else torch.float32
     x = compiled(scaled)(torch.ones(4 * (rank + 1), dtype=dtype))
@@ -482,7 +482,7 @@ def group_that_its_own_ranks_make_alone(fault: bool) -> None:
 
 @hangs
 def groups_that_overlap_and_are_made_by_their_own_ranks(fault: bool) -> None:
-    """Torch names such a group by how many groups the process has: 2 in ranks 0 and 1, 1 in the others."""
+    """Torch names such a group by the number of groups in the process: 2 in ranks 0 and 1, 1 in the others."""
     y = compiled(scaled)(torch.ones(2))
     rows = [[0, 1], [0, 1, 2, 3]] if fault else [[0, 1, 2, 3], [0, 1]]
     for ranks in rows:
@@ -529,7 +529,7 @@ def a_break_on_one_rank(fault: bool) -> None:
 
 @differs
 def another_placement(fault: bool) -> None:
-    """On CPUs torch gathers in place of an exchange, so that the ranks issue the same."""
+    """On CPUs torch gathers instead of exchanging, so the ranks issue the same collectives."""
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
     on = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))

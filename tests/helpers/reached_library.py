@@ -1,4 +1,4 @@
-"""Gives an operator of torch's a kernel for CPUs, which torch has none for, when it is imported."""
+"""Registers a CPU kernel for an operator of torch's that has none, on import."""
 
 import torch
 from torch._decomp.decompositions import _fused_rms_norm

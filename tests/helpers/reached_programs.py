@@ -1,4 +1,4 @@
-"""Functions of a module that reach things of another one, in the ways that programs do."""
+"""Functions of a module that reach objects of another one, in the ways that programs do."""
 
 from __future__ import annotations
 

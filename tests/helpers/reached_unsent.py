@@ -1,4 +1,4 @@
-"""A module that holds what cannot be sent to another process beside what can, as names that come one after another."""
+"""A module with objects that cannot be sent to another process beside ones that can, under consecutive names."""
 
 from __future__ import annotations
 

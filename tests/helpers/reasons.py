@@ -21,12 +21,12 @@ STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), 
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
-    """Replacement for each of these modules that does nothing."""
+    """Do nothing: replaces a hook of one of these modules."""
 
 
 @contextlib.contextmanager
 def without(*modules: Any) -> Iterator[None]:
-    """Keep captures from recording what these modules of ``_torch`` find, for the duration."""
+    """Keep captures from recording the results of these modules of ``_torch``, for the duration."""
     names = {module.__name__ for module in modules}
     kept = dict(hooks._registry)
     assert names - {buffer_lifetimes.__name__} <= {wrap.__module__ for wrap in kept.values()}

@@ -1,6 +1,6 @@
-"""Programs that torch compiles wrongly by itself, after public reports; none is a report's own program.
+"""Programs that torch itself compiles wrongly, after public reports; none is the program of a report.
 
-The line that the error is of ends in ``# here``. On a torch that compiles one rightly, ``wrong`` is False.
+The line that causes the error ends in ``# here``. On a torch that compiles one correctly, ``wrong`` is False.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ REPORTED: dict[str, Miscompile] = {
     "least of two zeros": _reported(
         least, lambda: (torch.tensor([-0.0] * 4), torch.tensor([0.0] * 4)), "lowering", "aten.minimum"
     ),
-    # pytorch/pytorch#138385, of eager then
+    # pytorch/pytorch#138385, then of eager
     "NaN that is shrunk": _reported(shrunk, lambda: (torch.tensor([NAN, 1.0, 2.0]),), "pass", "aten.mul"),
     # pytorch/pytorch#198031
     "a copy that an operator needs": _reported(

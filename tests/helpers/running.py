@@ -1,4 +1,4 @@
-"""A capture with what the one call of the function returned."""
+"""A capture together with the result of the function's only call."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from compile_lens.results.capture import Capture
 
 @outside_dynamo
 def run(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> tuple[Capture, Any]:
-    """As ``capture``, and the result. The backward is compiled but not launched: the caller can start it."""
+    """Capture as ``capture`` does, and return the result too. The backward is compiled, and the caller can start it."""
     made, outcome = perform(Call.read(fn, args, kwargs, CaptureOptions(**options)))
     return made, outcome.result

@@ -1,4 +1,4 @@
-"""Captures built by hand: complete and realistic, so that views can be tested without torch."""
+"""Captures built by hand: complete and realistic, to test views without torch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOSTILE = (
 
 
 def sample() -> Capture:
-    """sin(x)**2 + cos(x)**2, forward and backward: every stage, one C++ kernel in each module."""
+    """Return sin(x)**2 + cos(x)**2, forward and backward: every stage, one C++ kernel in each module."""
     stages = (
         _graph("dynamo", "", _dynamo_nodes(), _DYNAMO),
         _graph("pre_grad", "dynamo", _dynamo_nodes(from_before=True), _DYNAMO),
@@ -109,7 +109,7 @@ def sample() -> Capture:
 
 
 def missing() -> Capture:
-    """The sample without its backward's code and groups, and why."""
+    """Return the sample without its backward's code and groups, and the reason."""
     capture = sample()
     compilation = capture.compilations[0]
     why = {"backward.groups": "torch 2.99 lacks this hook", "backward.code": "cache hit"}
@@ -121,7 +121,7 @@ def missing() -> Capture:
 
 
 def graph_break() -> Capture:
-    """A function with a ``print`` in the middle: two graphs, the second recompiled for another size."""
+    """Return a function with a ``print`` in the middle: two graphs, the second recompiled for another size."""
     capture = sample()
     first = capture.compilations[0]
     frames = (
@@ -151,7 +151,7 @@ def graph_break() -> Capture:
 
 
 def skipped() -> Capture:
-    """A training step whose loop ran eagerly, and a helper that reached its limit: one graph is left."""
+    """Return a training step whose loop ran eagerly, with a helper that reached its limit: one graph is left."""
     capture = sample()
     loop = (Frame(FILE, 9, "step", "loss.backward()", 8, 23),)
     broken = Ending(
@@ -180,7 +180,7 @@ def skipped() -> Capture:
 
 
 def failed() -> Capture:
-    """A capture that ended in lowering, with every stage before it."""
+    """Return a capture that failed in lowering, with every stage before it."""
     capture = sample()
     first = capture.compilations[0]
     cut = tuple(
@@ -201,7 +201,7 @@ def failed() -> Capture:
 
 
 def failed_early() -> Capture:
-    """The function raised before anything was compiled."""
+    """Return a capture of a function that raised before anything was compiled."""
     capture = nothing()
     failure = Failure(
         "dynamo", "ZeroDivisionError", "division by zero", "Traceback …\nZeroDivisionError: division by zero"
@@ -210,7 +210,7 @@ def failed_early() -> Capture:
 
 
 def nothing() -> Capture:
-    """A function without tensor work: nothing reached the compiler."""
+    """Return a capture of a function without tensor work: nothing reached the compiler."""
     capture = sample()
     return dataclasses.replace(
         capture,
@@ -224,7 +224,7 @@ def nothing() -> Capture:
 
 
 def hostile(text: str) -> Capture:
-    """The sample with ``text`` wherever a user's program can put a string."""
+    """Return the sample with ``text`` wherever a user's program can put a string."""
     capture = graph_break()
     frame = Frame(text, 3, text, text)
     first = capture.compilations[0]
@@ -277,7 +277,7 @@ def hostile(text: str) -> Capture:
 
 
 def layers(count: int, code_lines: int = 100) -> Capture:
-    """A large capture: ``count`` chains of 60 nodes in modules, and ``code_lines`` lines of code for each."""
+    """Return a large capture: ``count`` chains of 60 nodes in modules, and ``code_lines`` lines of code for each."""
     capture = sample()
     compilation = capture.compilations[0]
     stages = []

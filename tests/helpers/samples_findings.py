@@ -1,4 +1,4 @@
-"""Captures built by hand that have everything that findings are made of."""
+"""Captures built by hand that contain everything that findings depend on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MISS = "sfdp_pattern_3: there is a tanh between the two products"
 
 
 def told() -> Capture:
-    """The sample, its forward in three groups that were not fused, with everything that the record can hold.
+    """Return the sample with its forward in three groups that were not fused, and every optional fact of a record.
 
     op0 (sin, pow_1, cos) → op1 (pow_2) → op2 (add); op0 and op1 are too large together, op1 and op2 were
     never proposed. Kernel ``k0`` runs op0, ``k1`` op1 and op2; both compute ``cos``.
@@ -74,7 +74,7 @@ def told() -> Capture:
 
 
 def hostile(text: str) -> Capture:
-    """The sample with ``text`` wherever torch or a program can put a string that findings show."""
+    """Return the sample with ``text`` wherever torch or a program can put a string that findings show."""
     capture = told()
     first = capture.compilations[0]
     rewrite = Rewrite(text, (text,), (text,), text, text, (text,), text)

@@ -1,4 +1,4 @@
-"""Graphs made by hand, as inputs of the drawing tests. No torch."""
+"""Graphs built by hand as inputs of the drawing tests. No torch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HOSTILE = [
     "'--></svg>",
     " ",
 ]
-"""Texts that some context of a drawing would trip over."""
+"""Texts that could break some context of a drawing."""
 
 
 def tensor(*shape: int | str, dtype: str = "float32") -> Tensor:
-    """A contiguous CPU tensor without a stride for symbolic shapes."""
+    """Return a contiguous CPU tensor without a stride for symbolic shapes."""
     strides: list[int | str] = []
     step = 1
     for size in reversed(shape):
@@ -40,7 +40,7 @@ def tensor(*shape: int | str, dtype: str = "float32") -> Tensor:
 def call(
     name: str, target: str, *inputs: str, kind: str = "pointwise", out: Tensor = F32, module: str = ""
 ) -> Node:
-    """A call node that takes the named nodes."""
+    """Return a call node that takes the named nodes."""
     frames = (Frame("model.py", 12, "forward", f"y = {name}(x)"),)
     return Node(
         name,
@@ -57,17 +57,17 @@ def call(
 
 
 def given(name: str, out: Tensor = F32) -> Node:
-    """A graph input."""
+    """Return a graph input."""
     return Node(name, "placeholder", name, kind="input", outputs=(out,))
 
 
 def result(*names: str) -> Node:
-    """The output node."""
+    """Return the output node."""
     return Node("output", "output", "output", kind="output", args=(tuple(Ref(n) for n in names),))
 
 
 def sin_cos() -> Graph:
-    """sin(x)**2 + cos(x)**2 as handed to Inductor, with x saved for backward."""
+    """Return sin(x)**2 + cos(x)**2 as passed to Inductor, with x saved for backward."""
     nodes = (
         given("primals_1"),
         call("sin", "aten.sin.default", "primals_1"),
@@ -81,7 +81,7 @@ def sin_cos() -> Graph:
 
 
 def chain(length: int, *, module: str = "") -> Graph:
-    """x, ``length`` calls in a row, and an output that also takes x: one edge as long as the chain."""
+    """Return x, ``length`` calls in a row, and an output that also takes x: one edge as long as the chain."""
     nodes = [given("x")]
     for i in range(length):
         nodes.append(call(f"mul_{i}", "aten.mul.Tensor", nodes[-1].name, module=module.format(i)))
@@ -89,9 +89,9 @@ def chain(length: int, *, module: str = "") -> Graph:
 
 
 def encoder(layers: int, *, width: int = 66) -> Graph:
-    """Like an encoder's forward graph: ``width`` calls a layer, weights, saved values that run to the output.
+    """Return a graph like an encoder's forward: ``width`` calls a layer, weights, saved values that run to the output.
 
-    About ``layers * (width + 6) + 2`` nodes.
+    It has about ``layers * (width + 6) + 2`` nodes.
     """
     nodes = [given("primals_0", tensor(4, 64, 256))]
     saved: list[str] = []
@@ -124,7 +124,7 @@ def encoder(layers: int, *, width: int = 66) -> Graph:
 
 
 def hostile() -> Graph:
-    """Every hostile text in every place of a node that is drawn."""
+    """Return a graph with every hostile text in every drawn field of a node."""
     nodes: list[Node] = []
     for i, text in enumerate(HOSTILE):
         name = f"{text}{i}"

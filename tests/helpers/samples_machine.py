@@ -1,4 +1,4 @@
-"""Captures built by hand for a device that was not there, and kernels with their machine code."""
+"""Captures built by hand for an absent device, and kernels with their machine code."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ CPU_MACHINE = Machine(
 
 
 def h100() -> Capture:
-    """The sample for an H100 that was not there: machine code in the forward, a reason in the backward."""
+    """Return the sample for an absent H100: machine code in the forward, a reason in the backward."""
     capture = sample()
     first = capture.compilations[0]
     forward = _triton()
@@ -176,7 +176,7 @@ def h100() -> Capture:
 
 
 def cpu() -> Capture:
-    """The sample, built, with the assembly of its forward."""
+    """Return the sample, built, with the assembly of its forward."""
     capture = sample()
     code = capture.compilations[0].code["forward"]
     kernel = dataclasses.replace(code.kernels[0], machine=CPU_MACHINE)
@@ -187,7 +187,7 @@ def cpu() -> Capture:
 
 
 def template() -> Capture:
-    """As ``h100``, with a kernel whose lines were not followed: a template."""
+    """Return ``h100`` with a kernel whose lines were not tracked: a template."""
     capture = h100()
     code = capture.compilations[0].code["forward"]
     kernel = dataclasses.replace(code.kernels[0], kind="template", lines=())
@@ -197,7 +197,7 @@ def template() -> Capture:
 
 
 def hostile(text: str) -> Capture:
-    """As ``h100``, with ``text`` wherever a compiler, a device's file or a program can put a string."""
+    """Return ``h100`` with ``text`` wherever a compiler, a device's file or a program can put a string."""
     capture = h100()
     model = DeviceModel(
         text, text, text, text, (text,), (DeviceProperty(text, text, text),), 1.0, ((text, 1.0),), text, text

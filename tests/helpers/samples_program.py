@@ -1,4 +1,4 @@
-"""A program made by hand, whose figures one can count on the fingers, and the same with hostile strings in it."""
+"""A small program built by hand, whose figures are easy to count, and a copy with hostile strings."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FILE = "train.py"
 
 
 def program(hostile: str = "") -> ProgramRecord:
-    """Two functions: ``step`` (lines 1 to 6), compiled, broken on line 3, compiled again, at its limit; and ``left``
-    (lines 8 to 10), which was skipped."""
+    """Return two functions: ``step`` (lines 1 to 6), with a graph break on line 3, recompiled, at its limit; and
+    ``left`` (lines 8 to 10), which was skipped."""
     name, file = f"step{hostile}", f"{FILE}{hostile}"
     at = Frame(file, 3, name, f"print('x'){hostile}", 4, 14)
     ending = Ending(

@@ -1,4 +1,4 @@
-"""Small captures of one function for several targets, made by hand: operators, loops, groups and kernels by line."""
+"""Small captures of one function for several targets, built by hand: operators, loops, groups and kernels by line."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _group(
 
 
 def pair(target: str, fused: bool, language: str = "triton", decisions: tuple[Decision, ...] = ()) -> Made:
-    """``sin`` on line 1 and a sum of it on line 2: one kernel, or two."""
+    """Return ``sin`` on line 1 and a sum of it on line 2: one kernel, or two."""
     groups: tuple[tuple[str, ...], ...] = (("op0", "op1"),) if fused else (("op0",), ("op1",))
     kernels = tuple((f"k_{'_'.join(g)}", language, "reduction", ("_".join(g),)) for g in groups)
     return Made(
@@ -141,7 +141,7 @@ def pair(target: str, fused: bool, language: str = "triton", decisions: tuple[De
 
 
 def scan(target: str, library: bool) -> Made:
-    """A cumulative sum: a library call, or a kernel."""
+    """Return a cumulative sum: a library call, or a kernel."""
     name, language, kind = (
         ("torch.ops.aten.cumsum.default", "extern", "extern") if library else ("k_scan", "triton", "scan")
     )
@@ -155,7 +155,7 @@ def scan(target: str, library: bool) -> Made:
 
 
 def reduction(target: str, split: bool, cores: int = 0) -> Made:
-    """A sum in one step or in two."""
+    """Return a reduction: a sum in one step or in two."""
     loops = {"op0": ("reduction", "Reduction sum over 50", ("sum",), ("x",))}
     groups: tuple[tuple[str, ...], ...] = (("op0",),)
     if split:
@@ -173,7 +173,7 @@ def reduction(target: str, split: bool, cores: int = 0) -> Made:
 
 
 def attention(target: str, name: str) -> Made:
-    """One library call, named for the device."""
+    """Return one library call, named for the device."""
     target_name = f"aten.{name}.default"
     return Made(
         target,

@@ -1,4 +1,4 @@
-"""Programs of a line or two, each with one thing about it."""
+"""Programs of a line or two, each with one property to test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that hold for every capture: lowering against the loops, lines against their kernel, a word for each node."""
+"""Checks that every capture must pass: lowering against loops, lines against their kernel, a result for each node."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def loops(compilation: Compilation, phase: str) -> dict[str, Any]:
 
 CALLS = {"sin", "cos", "exp", "tanh", "erf", "rsqrt", "log"}
 PURE = CALLS | {"add", "sub", "mul", "div", "neg", "sum", "amax", "full", "where", "var_mean", "mean"}
-"""Operators whose lowering holds no call but the one that they are named after."""
+"""Operators whose lowering contains only the call that they are named after."""
 
 
 def operator(target: str) -> str:
-    """``sin`` of ``aten.sin.default``."""
+    """Return ``sin`` for ``aten.sin.default``."""
     return target.split(".")[1] if "." in target else target
 
 
@@ -75,7 +75,7 @@ NO_PROGRAM = "no line of the program"
 
 
 def accounted(found: Capture) -> Coverage:
-    """The coverage of a capture, whose lines name nodes of their kernel only."""
+    """Return the coverage of a capture, and check that its lines name only nodes of their kernel."""
     for kernel in found.kernels:
         names = {o for line in kernel.lines for o in line.origins}
         assert names <= set(kernel.origins)

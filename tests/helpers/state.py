@@ -1,7 +1,7 @@
 """Snapshots of the process state that a capture must leave unchanged, and their comparison.
 
-A snapshot covers far more than our own code touches today: a tool that hooks a compiler can only be trusted
-if everything that it could have left behind is checked after each call.
+A snapshot covers far more than our own code changes today: a tool that hooks a compiler can only be trusted
+if everything that it could have left in place is checked after each call.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ PATCHABLE = (
     "torch.fx.GraphModule",
 )
 
-# Attributes that Python and torch themselves rebind; they are no hooks.
+# Attributes that Python and torch themselves rebind; they are not hooks.
 _OWN = frozenset({"__warningregistry__", "__abstractmethods__", "_abc_impl", "__annotations__"})
 
 
@@ -151,8 +151,8 @@ def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def leaves(but: tuple[str, ...] = ()) -> Callable[..., Any]:
     """Return a decorator that fails a test if it changes the state of the process.
 
-    Not a fixture, since pytest's own log handlers differ between set-up and call. ``but`` has the beginnings of
-    lines about what the test itself changes.
+    Not a fixture, since pytest's own log handlers differ between set-up and call. ``but`` lists the beginnings of
+    lines about state that the test itself changes.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
@@ -288,10 +288,10 @@ def _devices() -> dict[str, Any]:
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
 
-    get_interface_for_device("cpu")  # torch registers its own when one is asked for
+    get_interface_for_device("cpu")  # torch registers its own on first use
     attention = torch.ops.aten.scaled_dot_product_attention.default
     state: dict[str, Any] = {f"device interface {k}": id(v) for k, v in device_interfaces.items()}
-    # New lowerings are torch's own: it makes one for an operator that it meets for the first time.
+    # New lowerings are torch's own: it creates one for each operator that it meets for the first time.
     state |= {f"lowering {k}": id(v) for k, v in lowering.lowerings.items()}
     state |= {f"decomposition {k}": id(v) for k, v in decompositions.items()}
     state |= {

@@ -1,14 +1,14 @@
-"""The three tiers of tests: which tests, and which of their cases, are run.
+"""The three tiers of tests: the tests and cases that each runs.
 
 =============  =====================================================================================
 quick          every test that is not marked ``full``, ``slow``, ``browser``, ``gpu`` or ``mps``; of a test that
                compiles (marked ``torch``) at most ``FEW`` cases
 full           these as well, each with all of its cases; of a test in a browser (marked ``browser``) ``ONE``
-exhaustive     everything, also what is marked ``exhaustive``
+exhaustive     every test, including those marked ``exhaustive``
 =============  =====================================================================================
 
-``@pytest.mark.cases(quick=20, full=40)`` at a test with many cases sets another limit in a tier. The cases are drawn by
-a hash of their names: a case that is added or removed changes no other's turn.
+``@pytest.mark.cases(quick=20, full=40)`` on a test with many cases sets another limit in a tier. The cases are drawn
+by a hash of their names: adding or removing a case does not change the tier of another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
 
     @property
     def test(self) -> str:
-        """The id without the test's arguments."""
+        """Return the id without the test's arguments."""
         return self.id.partition("[")[0]
 
     def limit(self, tier: str) -> int | None:
@@ -52,7 +52,7 @@ class Case:
 
 
 def chosen(cases: Sequence[Case], tier: str) -> set[str]:
-    """Return the ids of the cases that a tier runs, among them all cases of the lower tiers."""
+    """Return the ids of the cases that a tier runs, including all cases of the lower tiers."""
     by_test: dict[str, list[Case]] = {}
     for case in cases:
         if not case.marks & EXCLUDED[tier]:

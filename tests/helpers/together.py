@@ -1,4 +1,4 @@
-"""Groups of tests that one process runs together: of a file, or of files that share results made once per process."""
+"""Groups of tests that one process runs together: tests of one file, or of files that share results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ GROUPS = {
 
 
 class Together(LoadScopeScheduling):
-    """Scheduler that hands out a group's tests together, in the order in which the workers list them.
+    """Scheduler that distributes a group's tests together, in the order in which the workers list them.
 
-    xdist has groups of its own, named by a mark, which this pytest does not heed: it keeps a test's id elsewhere.
+    pytest ignores xdist's own groups, which are named by a mark: it stores a test's id elsewhere.
     """
 
     def __init__(self, config: Any, log: Any = None) -> None:

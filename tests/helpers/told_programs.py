@@ -1,4 +1,4 @@
-"""Programs that told torch something outside of the function that is compiled. As a script it prints, as JSON, of each
+"""Programs that configure torch outside of the compiled function. As a script it prints, as JSON, for each of them
 what plain torch compiles (``plain``), or what is captured for a target."""
 
 from __future__ import annotations
@@ -149,12 +149,12 @@ def replacing() -> Iterator[None]:
 
 
 called: list[str] = []
-"""By their names in a capture, those of ``kept`` that torch called."""
+"""Objects of ``kept`` that torch called, by their names in a capture."""
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Objects that cannot be sent to another process, for one operator each, and for one without a decomposition."""
+    """Register objects that cannot be sent to another process, for one operator each and one with no decomposition."""
     import torch._inductor.decomposition as decomposition
     import torch._inductor.fx_passes.post_grad as post_grad
     import torch._inductor.lowering as lowering
@@ -217,7 +217,7 @@ def pass_of_inductor(name: str) -> AbstractContextManager[Any]:
 
 
 def programs() -> dict[str, tuple[Callable[..., Any], Callable[[], AbstractContextManager[Any]]]]:
-    """Each function, and what is told while it is compiled; what cannot be taken back is told now."""
+    """Return each function, with its configuration during the compile; irreversible configuration is applied now."""
     torch.compiler.substitute_in_graph(replaced)(handler)
     torch.compiler.substitute_in_graph(binascii.crc_hqx)(check_sum)
     torch._dynamo.disallow_in_graph(torch.exp)
@@ -260,7 +260,7 @@ def compiled(fn: Callable[..., Any]) -> list[list[str]]:
     torch._dynamo.reset()
     with torch._inductor.config.patch(
         force_disable_caches=True
-    ):  # torch's know nothing of what was registered
+    ):  # torch's workers know nothing of these registrations
         _, codes = run_and_get_code(torch.compile(fn), torch.rand(64))
     if called:
         met = [f"said {one}" for one in sorted(set(called))]
@@ -271,7 +271,7 @@ def compiled(fn: Callable[..., Any]) -> list[list[str]]:
 
 
 def captured(fn: Callable[..., Any], target: str) -> list[list[str]]:
-    """The same of a capture, of the text of its kernels."""
+    """Return the same for a capture, read from the text of its kernels."""
     from compile_lens import capture
 
     made = capture(fn, torch.rand(64), target=target)
@@ -287,7 +287,7 @@ def captured(fn: Callable[..., Any], target: str) -> list[list[str]]:
 
 
 def main(targets: list[str], every: int = 1) -> None:
-    """Print a line for each target, for one of ``every`` so many programs."""
+    """Print a line for each target, for every ``every``-th program."""
     known = dict(list(programs().items())[::every])
     for target in targets:
         found = {}

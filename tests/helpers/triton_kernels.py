@@ -1,4 +1,4 @@
-"""Kernels as a program writes them in Triton, and functions that launch them. Imported with ``TRITON_INTERPRET=1`` they
+"""Kernels written by a program in Triton, and functions that launch them. Imported with ``TRITON_INTERPRET=1`` they
 are plain Triton's own, for its interpreter."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def truth(x: Any, y: Any) -> Any:
 
 
 def after_a_break(x: Any, y: Any) -> Any:
-    """Plain Python launches the second."""
+    """Launch the second kernel in plain Python."""
     o = launched(x, y)
     torch._dynamo.graph_break()
     return untraced(o, y) + 1
@@ -120,7 +120,7 @@ def beyond(x_ptr, o_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 def outside(x: Any, y: Any) -> Any:
     o = torch.zeros_like(x.flatten()[:1000])
-    beyond[(1,)](y, o, BLOCK=2048)  # reads what it was not given
+    beyond[(1,)](y, o, BLOCK=2048)  # reads an argument that it was not given
     return o + 1
 
 
@@ -170,7 +170,7 @@ def tuned(x: Any, y: Any) -> Any:
 
 
 def left_to_python(fn: Any) -> Any:
-    """Return a function that calls ``fn`` after a break, as plain Python, and is traced again after it."""
+    """Return a function that calls ``fn`` eagerly after a graph break, and is traced again after it."""
     fn = torch.compiler.disable(fn)
 
     def calls(x: Any, y: Any) -> Any:

@@ -1,7 +1,7 @@
 """A program of two ranks for torchrun; each writes what it did, without compile_lens, for tests to compare.
 
 ``same`` is DDP and two collectives; with ``shape`` rank 1 calls one function with another size, with ``order`` rank 1
-calls its collectives the other way round, so that both wait until gloo gives up.
+calls its collectives in the opposite order, so both wait until gloo times out.
 """
 
 from __future__ import annotations

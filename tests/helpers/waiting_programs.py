@@ -1,4 +1,4 @@
-"""More programs of ranks (``rank_programs``), in which it matters when a rank waits for what it issued: handles,
+"""More programs of ranks (``rank_programs``), in which the moment a rank waits for its operation matters: handles,
 messages, functional collectives, gradients of DDP. gloo buffers no message: a send waits for its receiver."""
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import nn
 
 
 def both() -> list[Any]:
-    """Two groups of the two ranks."""
+    """Return two groups of the two ranks."""
     return [dist.new_group([0, 1]), dist.new_group([0, 1])]
 
 
 def calls() -> list[tuple[torch.Tensor, Any]]:
-    """A tensor for each of two groups, in another order on each rank."""
+    """Return a tensor for each of two groups, in another order on each rank."""
     own = list(zip((compiled(scaled)(torch.ones(3)), torch.ones(4)), both(), strict=True))
     return own[::-1] if dist.get_rank() else own
 
@@ -121,7 +121,7 @@ def batch_that_is_waited_for_too_early_of_two(fault: bool) -> None:
 
 @hangs
 def gradients_and_another_group_of_two(fault: bool) -> None:
-    """The reducer of DDP waits where no Python sees it: at the end of the backward."""
+    """DDP's reducer waits without a Python call: at the end of the backward."""
     group, other = both()
     model = nn.parallel.DistributedDataParallel(ranks.net(), process_group=group)
     loss = compiled(lambda x: model(x).sum())(torch.ones(2, 8))
@@ -145,7 +145,7 @@ def barrier_that_is_monitored_of_two(fault: bool) -> None:
 
 @hangs
 def messages_from_any_rank(fault: bool) -> None:
-    """Rank 0 takes one of each other, in the order in which they come, and answers it."""
+    """Rank 0 receives one message from each other rank, in the order of arrival, and answers it."""
     x = compiled(scaled)(torch.ones(1))
     if dist.get_rank():
         dist.send(x * 0 + dist.get_rank(), 0)

@@ -180,7 +180,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 
 def plain(value: Any) -> Any:
-    """Return a result as JSON data that keeps every bit."""
+    """Return a result as JSON data that preserves every bit."""
     if isinstance(value, torch.Tensor):
         return [float(x).hex() for x in value.detach().double().flatten()]
     return [plain(x) for x in value] if isinstance(value, (list, tuple)) else value

@@ -1,7 +1,7 @@
 """The zoo: a table of functions and modules that covers every feature a capture has to handle.
 
-An entry makes its function and arguments afresh, from a fixed seed, each time it is asked: so the same call
-can be made once eagerly and once captured, and everything that either of them touched can be compared.
+An entry creates its function and arguments from a fixed seed on each request, so the same call can be made once
+eagerly and once captured, and all objects that either of them touched can be compared.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Call:
 
     Attributes:
         fn: the callable.
-        args, kwargs: what it is called with.
-        watch: further things that it may change (a module behind a bound method, an optimizer's state).
+        args, kwargs: its arguments.
+        watch: other objects that it may change (a module behind a bound method, an optimizer's state).
     """
 
     fn: Callable[..., Any]
@@ -73,12 +73,12 @@ class Entry:
     """One row of the table.
 
     Attributes:
-        name: what the test is called.
+        name: the name of the test.
         build: makes the call; use ``make``, which seeds first.
         backward: whether ``backward="auto"`` captures a backward graph.
         graphs: number of graphs that Dynamo hands to the backend in one call; ``None`` where that is not
             a fact of the function (it differs between torch versions).
-        nothing: nothing is compiled, and the reason holds this word.
+        nothing: nothing is compiled, and the reason contains this word.
         fails: the compiler rejects it: the stage that ``capture.failure`` must name.
         tolerance: of a code-only capture, against eager: ``"bitwise"``, or ``"dtype"`` where Dynamo itself
             changes the arithmetic. Built code is compared with ``"dtype"``.
@@ -108,7 +108,7 @@ class Entry:
         return not self.nothing
 
     def make(self) -> Call:
-        """Return a fresh call, the same each time, without advancing the global random generators."""
+        """Return a new call, the same each time, without advancing the global random generators."""
         with seeded():
             return self.build()
 
@@ -156,7 +156,7 @@ def seeded(seed: int = SEED) -> Iterator[None]:
 def mismatch(a: Any, b: Any, tolerance: str = "bitwise", path: str = "result") -> list[str]:
     """Return one line for each place where two trees of tensors and plain values differ; empty if they agree.
 
-    Bitwise asks for the same type, shape, stride and bits; otherwise torch's tolerance for the dtype applies.
+    Bitwise requires the same type, shape, stride and bits; otherwise torch's tolerance for the dtype applies.
     """
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return _tensors(a.detach(), b.detach(), tolerance, path)
@@ -182,7 +182,7 @@ def mismatch(a: Any, b: Any, tolerance: str = "bitwise", path: str = "result") -
         ]
     if isinstance(a, (int, float, complex, str, bytes, type(None), torch.dtype, torch.device)):
         return [] if a == b or a != a else [f"{path}: {a!r} against {b!r}"]
-    # An object without a value (a module, a callable): what it holds is compared through ``touched``.
+    # An object without a value (a module, a callable): its contents are compared through ``touched``.
     return []
 
 
@@ -192,7 +192,7 @@ def _tensors(a: torch.Tensor, b: torch.Tensor, tolerance: str, path: str) -> lis
             return [f"{path}: {what} {getattr(a, what)} against {getattr(b, what)}"]
     if a.numel() and a.stride() != b.stride():
         return [f"{path}: stride {a.stride()} against {b.stride()}"]
-    # Not-a-number equals itself here: a function may well return one.
+    # NaN equals itself here: a function may well return one.
     limits = {"rtol": 0.0, "atol": 0.0} if tolerance == "bitwise" else {}
     try:
         torch.testing.assert_close(a, b, equal_nan=True, **limits)

@@ -1,4 +1,4 @@
-"""Zoo: modules, in training and in evaluation, and the callables that people make of them."""
+"""Zoo: modules, in training and evaluation mode, and the callables that people make of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tied(nn.Module):
 
 
 class Hooked(nn.Module):
-    """A module with a hook of the user's before and after it."""
+    """A module with user hooks before and after it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Hooked(nn.Module):
 
 
 class Frozen(nn.Module):
-    """Only the last layer learns."""
+    """Trains only the last layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Frozen(nn.Module):
 
 
 def module(name: str, make: Any, *inputs: Any, train: bool = True, **flags: Any) -> None:
-    """Add a module called on inputs; each input is a function that makes it."""
+    """Add a module called on inputs; each input is given as a function that creates it."""
     op(name, lambda: Call(make().train(train), tuple(i() for i in inputs)), **flags)
 
 
@@ -207,7 +207,7 @@ def _loss_of_module() -> Call:
 
 @add("grad_kept", backward=True)
 def _grad_kept() -> Call:
-    """A module whose parameters hold gradients already: a capture neither adds to them nor drops them."""
+    """A module whose parameters already have gradients: a capture neither adds to them nor drops them."""
     net = nn.Linear(4, 2)
     net(rand(3, 4)).sum().backward()
     assert net.weight.grad is not None
@@ -229,6 +229,6 @@ def _optimizer(kind: str, **options: Any) -> Call:
     return Call(_step(optimizer), watch=(net, optimizer))
 
 
-# The first step makes the optimizer's state; how many graphs that takes is torch's affair.
+# The first step creates the optimizer's state; the number of graphs for it is up to torch.
 op("adam_step", lambda: _optimizer("Adam", lr=0.01), graphs=None, tolerance="dtype")
 op("sgd_step", lambda: _optimizer("SGD", lr=0.1, momentum=0.9), graphs=None, tolerance="dtype")  # on 2.11

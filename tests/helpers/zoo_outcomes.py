@@ -32,7 +32,7 @@ class Outcome:
 
 def _eager(entry: Entry) -> tuple[Any, list[Any]]:
     call = entry.make()
-    # Functions that are compiled already run as plain Python in the reference.
+    # Functions that are already compiled run as plain Python in the reference.
     with seeded(), entry.context(), torch.compiler.set_stance("force_eager"):
         result = call()
     return result, call.touched()

@@ -1,4 +1,4 @@
-"""Zoo: what programs do around their tensors: breaks, containers, mutation, closures, custom operators."""
+"""Zoo: what programs do around their tensors: graph breaks, containers, mutation, closures, custom operators."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _disabled_inside() -> Call:
     return Call(fn, (rand(8, grad=True),))
 
 
-# Asked for by name it is compiled, as torch.compile of it is.
+# Requested by name it is compiled, like torch.compile of it.
 @add("disabled", backward=True)
 def _disabled() -> Call:
     @torch.compiler.disable

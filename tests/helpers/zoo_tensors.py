@@ -11,12 +11,12 @@ add, op = TABLE.add, TABLE.op
 
 
 def sin2_cos2(x: torch.Tensor) -> torch.Tensor:
-    """The seed example of the project: 1, whatever x is."""
+    """The seed example of the project: 1 for every x."""
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
 
 def chain(x: torch.Tensor, pairs: int) -> torch.Tensor:
-    """A long chain of sin and add, each pair with a constant of its own."""
+    """A long chain of sin and add, each pair with its own constant."""
     for i in range(pairs):
         x = torch.sin(x) + float(i)
     return x
@@ -28,14 +28,14 @@ def naive_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.
 
 
 def unpack_int4(packed: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """Two 4-bit numbers in each byte, around 8, scaled: of shape (rows, bytes) to (rows, 2 × bytes)."""
+    """Two 4-bit numbers in each byte, with offset 8, scaled: of shape (rows, bytes) to (rows, 2 × bytes)."""
     low = ((packed & 0xF) - 8).to(torch.float32) * scale
     high = (((packed >> 4) & 0xF) - 8).to(torch.float32) * scale
     return torch.cat((low, high), dim=1)
 
 
 def lu_det(m: torch.Tensor) -> torch.Tensor:
-    """The determinant from an LU factorisation: the product of the pivots, and a sign for each exchange."""
+    """The determinant from an LU factorisation: the product of the pivots, with a sign for each exchange."""
     lu, pivots, _ = torch.linalg.lu_factor_ex(m)
     order = torch.arange(1, m.shape[-1] + 1, dtype=pivots.dtype)
     exchanges = (pivots != order).sum(-1)

@@ -1,4 +1,4 @@
-"""Placing graphs: what is drawn and what is said about the rest, child processes, and their time limit."""
+"""Graph layout: drawn nodes and a note about the rest, child processes, and their time limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ time.sleep(600)
 
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No system dot: the Graphviz inside the pygraphviz wheel is used."""
+    """Hide the system's dot: the Graphviz inside the pygraphviz wheel is used."""
     monkeypatch.setattr(engine.shutil, "which", lambda name: None)
 
 
@@ -47,7 +47,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-# What is drawn
+# Drawn nodes
 
 
 def test_a_small_graph_is_drawn_whole() -> None:
@@ -148,7 +148,7 @@ def test_a_shorter_edge_is_kept_whole() -> None:
 
 
 def test_an_input_ranks_next_to_its_first_use() -> None:
-    # "late" is at the top of the graph but used 60 calls down: no edge of it is long.
+    # "late" is at the top of the graph but used 60 calls later: none of its edges is long.
     nodes = list(chain(60).nodes[:-1])
     nodes.insert(0, given("late"))
     nodes.append(call("last", "aten.add.Tensor", "mul_59", "late"))
@@ -238,7 +238,7 @@ def test_twenty_thousand_nodes() -> None:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Well-formed graphs with modules here and there."""
+    """Generate well-formed graphs with some modules."""
     nodes: list[Node] = []
     for i in range(draw(st.integers(1, 40))):
         inputs = draw(st.lists(st.integers(0, i - 1), max_size=3)) if i else []
@@ -327,7 +327,7 @@ def test_a_child_over_its_time_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_pa
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("embedded")
 def test_one_slow_graph_costs_only_itself_its_detail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # A child that takes its time over anything with more than 20 nodes.
+    # A child that is slow with anything over 20 nodes.
     slow = tmp_path / "slow.py"
     real = engine.CHILD.read_text(encoding="utf-8")
     assert "graph = AGraph(" in real
@@ -390,7 +390,7 @@ def test_many_graphs_share_one_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def system_dot(folder: Path, body: str) -> None:
-    """A program named dot in ``folder``."""
+    """Write a program named dot to ``folder``."""
     program = folder / "dot"
     program.write_text(f"#!{sys.executable}\nimport sys, time\n{body}\n")
     program.chmod(0o755)
@@ -401,7 +401,7 @@ from pygraphviz import AGraph
 texts = ["digraph {" + text for text in sys.stdin.read().split("digraph {")[1:]]
 def placed(text): return AGraph(string=text).draw(format="plain", prog="dot").decode()
 """
-"""The start of a program in place of ``dot``: the graphs that it was given, and Graphviz from the wheel."""
+"""The start of a program in place of ``dot``: the graphs that it received, and Graphviz from the wheel."""
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
@@ -436,7 +436,7 @@ def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_graph_that_the_systems_dot_fails_at_costs_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, said: str
 ) -> None:
-    """One that it leaves out, dies of or never ends with: what shared a process with it is asked for again."""
+    """Dot omits it, crashes or hangs on it: the other graphs of that process are requested again."""
     pytest.importorskip("pygraphviz")
     monkeypatch.setenv("PATH", str(tmp_path))
     wanted = place_all([sin_cos(), chain(3)])
@@ -510,12 +510,12 @@ def test_shortened_text_fits_and_can_be_written(text: str, limit: int) -> None:
     assert "\n" not in short
 
 
-# A process that stays
+# A persistent process
 
 
 @pytest.fixture
 def staying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Resident]]:
-    """Makes the process that stays; it is ended after the test."""
+    """Start the persistent process; it is ended after the test."""
     monkeypatch.setattr(engine, "_resident", None)
 
     def make() -> Resident:
@@ -562,7 +562,7 @@ def test_a_process_that_stays_places_as_one_for_each_page(
 def test_half_an_answer_is_not_taken_for_the_next(
     staying: Callable[[], Resident], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupt may come while it is waited for."""
+    """An interrupt may arrive while it is waiting."""
     if not shutil.which("dot"):
         pytest.skip("no system dot")
     wanted = [place_all([graph]) for graph in (chain(3), chain(4), chain(5))]

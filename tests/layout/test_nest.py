@@ -1,4 +1,4 @@
-"""Drawings that open box by box: what is in which box, what is shared, and what a bad graph costs."""
+"""Drawings that open box by box: contents of boxes, sharing of layouts, and the cost of a bad graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compile_lens.record.graph import Frame, Graph, Node, Ref
 
 
 def bodies(nest: Nest, drawing: int = 0) -> list[int]:
-    """Numbers of all bodies of the folded form of a drawing, the outermost first."""
+    """Return numbers of all bodies of a drawing in its folded state, the outermost first."""
     found = [nest.drawings[drawing].folded]
     for number in found:
         found += [box.inside for box in nest.bodies[number].boxes if box.inside >= 0]
@@ -34,7 +34,7 @@ def names(nest: Nest, body: int) -> list[str]:
 
 
 def opened(nest: Nest, *path: str, drawing: int = 0) -> int:
-    """The body inside the box that is reached by these names."""
+    """Return the body inside the box that is reached by these names."""
     body = nest.drawings[drawing].folded
     for name in path:
         (body,) = [box.inside for box in nest.bodies[body].boxes if box.name == name]
@@ -42,7 +42,7 @@ def opened(nest: Nest, *path: str, drawing: int = 0) -> int:
 
 
 def training(layers: int) -> Graph:
-    """Like a joint graph: modules come in order, then again in reverse, each with a sum of gradients inside."""
+    """Return a graph like a joint one: modules in order, then in reverse, each with a sum of gradients inside."""
     step, block = Frame("m.py", 3, "forward"), Frame("m.py", 9, "forward")
     nodes = [given("x"), given("tangent")]
 
@@ -67,7 +67,7 @@ def without_modules(graph: Graph) -> Graph:
 
 
 def follow(graph: Graph, nest: Nest, drawing: int, limit: int) -> None:
-    """Check all of the folded form of ``graph`` against the graph itself."""
+    """Compare the complete folded drawing of ``graph`` with the graph itself."""
     users: dict[str, list[str]] = {n.name: [] for n in graph.nodes}
     for node in graph.nodes:
         for name in node.inputs:
@@ -113,7 +113,7 @@ def follow(graph: Graph, nest: Nest, drawing: int, limit: int) -> None:
 
 
 def check_room(nest: Nest) -> None:
-    """Nothing overlaps, all is inside, and every text fits."""
+    """Assert that nothing overlaps, everything is inside, and every text fits."""
     for layout in nest.layouts:
         rectangles = [*layout.boxes, *(tail.at for tail in layout.tails)]
         for x, y, across, down in rectangles:
@@ -134,7 +134,7 @@ def check_room(nest: Nest) -> None:
             assert bool(label) == (curve.label_at is not None)
 
 
-# What is in which box
+# Contents of boxes
 
 
 def test_modules_open_level_by_level() -> None:
@@ -149,7 +149,7 @@ def test_modules_open_level_by_level() -> None:
     assert [box.name for box in inner.boxes] == [
         f"encoder.layers.1.{part}" for part in ("attn", "norm1", "mlp", "norm2")
     ]
-    # Inside of a box, names are without its path, and so are the modules of nodes.
+    # Inside a box, names lack its path, and so do the modules of nodes.
     assert [box.lines[0].text for box in inner.boxes] == ["attn", "norm1", "mlp", "norm2"]
     leaf = nest.bodies[opened(nest, "encoder.layers.1", "encoder.layers.1.attn")]
     assert {"attn (Linear)", "encoder.layers.1.attn (Linear)"}.isdisjoint(
@@ -172,7 +172,7 @@ def test_every_level_holds_every_node_once_and_every_value_leads_somewhere(graph
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Well-formed graphs of calls in modules here and there."""
+    """Generate well-formed graphs of calls with some modules."""
     nodes: list[Node] = []
     for i in range(draw(st.integers(1, 40))):
         inputs = draw(st.lists(st.integers(0, i - 1), max_size=3)) if i else []
@@ -240,7 +240,7 @@ def test_a_seed_that_takes_nothing_does_not_cut_a_layer_in_two() -> None:
     for module in ("", "layers"):
         nest = layers(call("seeds", "inductor_seeds", kind="random", module=module))
         assert names(nest, nest.drawings[0].folded) == ["seeds", *whole]
-    # One that takes something stays where it is.
+    # A node with an input stays in place.
     nest = layers(call("seeds", "inductor_seeds", "attn00", kind="random"))
     assert names(nest, nest.drawings[0].folded) != ["seeds", *whole]
 
@@ -264,7 +264,7 @@ def test_the_one_module_around_all_is_open_from_the_start() -> None:
     graph = Graph("forward", "", "", (*nodes, result("n39")))
     nest = nest_all([graph])
     assert names(nest, nest.drawings[0].folded) == [*(f"model.block{i}" for i in range(4)), "output"]
-    # Both visits of it, in a training graph.
+    # Both of its occurrences, in a training graph.
     assert "net" not in " ".join(names(nest_all([training(4)], opened=6), 0)).split()
     deep = nest_all([encoder(100)])
     start = deep.drawings[0].folded
@@ -302,7 +302,7 @@ def test_modules_can_be_given_by_name() -> None:
         assert ("Linear" in [line.text for line in leaf.lines]) == known
 
 
-# What is drawn, and what is not
+# Drawn and omitted items
 
 
 def test_forms_of_small_and_large_graphs() -> None:
@@ -380,7 +380,7 @@ def test_hostile_names_are_kept_and_fit() -> None:
     check_room(nest)
 
 
-# One layout for all that is alike
+# One layout for all equal boxes
 
 
 def test_twelve_equal_layers_share_their_layouts() -> None:
@@ -451,7 +451,7 @@ def test_graphviz_is_started_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(engine, "run", run)
     nest = nest_all([encoder(3), training(5), chain(20), sin_cos()], whole_limit=80)
     assert len(asked) == 2
-    # Layouts of the outermost bodies come first; these are asked for by themselves.
+    # Layouts of the outermost bodies come first; these are requested separately.
     assert len(nest.layouts) <= sum(asked) < len(nest.bodies)
 
 

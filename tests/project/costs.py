@@ -1,5 +1,5 @@
-"""Mark what is too slow for the quick tier ``full``: ``pytest --quick --junitxml=run.xml``, and with nothing beside it
-``python -m tests.project.costs run.xml --mark``. Without ``--mark`` it prints what it would mark."""
+"""Marks tests that are too slow for the quick tier with ``full``: ``pytest --quick --junitxml=run.xml`` when idle, then
+``python -m tests.project.costs run.xml --mark``. Without ``--mark`` it prints the marks that it would add."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARK = "@pytest.mark.full"
 
 
 def slow_tests(report: str, over: float, root: Path = ROOT) -> dict[tuple[str, str], float]:
-    """File and function of each test of which one case took longer, with the seconds of that case."""
+    """Return file and function of each test with a case over the limit, with the seconds of that case."""
     slow: dict[tuple[str, str], float] = {}
     for case in ET.fromstring(report).iter("testcase"):
         seconds, parts = float(case.get("time", 0)), case.get("classname", "").split(".")
@@ -27,7 +27,7 @@ def slow_tests(report: str, over: float, root: Path = ROOT) -> dict[tuple[str, s
 
 
 def marked(text: str, function: str) -> str:
-    """The text of a file of tests with the mark at a function."""
+    """Return the text of a test file with the mark on a function."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         if re.match(rf" *def {function}\(", line):

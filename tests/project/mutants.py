@@ -1,9 +1,9 @@
-"""Change one line of the package at a time, and see which tier of tests notices: ``python -m tests.project.mutants``.
+"""Changes one line of the package at a time, and reports the tier that detects it: ``python -m tests.project.mutants``.
 
-The lines are drawn by a seed, some from every room. Each mutant meets the quick tier, its own tests first; those
-that survive meet the full tier (``--full``). What each met is kept in ``mutants.json`` beside this file, so that a run
-that was stopped goes on where it was. A mutant that computes the same is marked there by hand, ``"equivalent": "why"``:
-another one of its room is drawn in its place.
+A seed draws the lines, some from every room. Each mutant runs against the quick tier, its own tests first; survivors
+run against the full tier (``--full``). Results are saved to ``mutants.json`` beside this file, so that an interrupted
+run resumes. An equivalent mutant is marked there by hand, ``"equivalent": "why"``: another one of its room is drawn
+in its place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULT = Path(__file__).with_name("mutants.json")
 
 LEAST = 2
-"""Mutants of each room; the others go to the rooms by their lines."""
+"""Minimum mutants of each room; the others are distributed by the rooms' lines."""
 
 HOUR = 3600.0
 
@@ -70,7 +70,7 @@ class Mutant:
         return room_of(self.file)
 
     def applied(self, text: str) -> str:
-        """The text of the file with the change."""
+        """Return the text of the file with the change."""
         lines = text.split("\n")
         number = [n for n, line in enumerate(lines) if line == self.before][self.at]
         lines[number] = self.after
@@ -78,13 +78,13 @@ class Mutant:
 
 
 def room_of(file: str) -> str:
-    """The folder of a file below the package, of ``_torch`` the one below that; ``""`` for the package's own files."""
+    """Return the folder of a file below the package, or below ``_torch``; ``""`` for the package's own files."""
     parts = Path(file).parts[1:-1]
     return "/".join(parts[:2] if parts[:1] == ("_torch",) else parts[:1])
 
 
 def mutants(file: str, text: str) -> Iterator[Mutant]:
-    """Every change of one line that this script knows, within functions."""
+    """Return every one-line change that this script can make, within functions."""
     lines = text.split("\n")
     for node in _nodes(ast.parse(text)):
         if node.lineno != node.end_lineno:
@@ -99,7 +99,7 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[Any]:
-    """Expressions and statements in the bodies of functions, without what is of types alone."""
+    """Yield expressions and statements in the bodies of functions, without type annotations."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in function.body:
@@ -127,7 +127,7 @@ def _changes(node: ast.AST, text: str) -> Iterator[str]:
 
 
 def _swapped(operator: ast.AST, text: str, left: ast.expr, right: ast.expr) -> Iterator[str]:
-    """The text with the other operator, where that is the only one of its kind between the operands."""
+    """Return the text with the other operator, if it is the only one of its kind between the operands."""
     if type(operator) in SWAPPED:
         old, new = SWAPPED[type(operator)]
         width = (left.end_col_offset or 0) - left.col_offset
@@ -146,7 +146,7 @@ def _parses(mutant: Mutant, text: str) -> bool:
 
 
 def drawn(root: Path, count: int, seed: int, equivalent: frozenset[str] = frozenset()) -> list[Mutant]:
-    """The mutants of a run: some of every room, one of a file before two of it."""
+    """Return the mutants of a run: some of every room, one of each file before a second one of any."""
     files = sorted(path.relative_to(root).as_posix() for path in (root / "compile_lens").rglob("*.py"))
     texts = {file: (root / file).read_text(encoding="utf-8") for file in files}
     sizes: Counter[str] = Counter()
@@ -172,7 +172,7 @@ def drawn(root: Path, count: int, seed: int, equivalent: frozenset[str] = frozen
 
 
 def _turn(seed: int, name: str) -> str:
-    """A place in the order of the draw, which another file or line does not change."""
+    """Return a position in the order of the draw that does not depend on other files or lines."""
     return hashlib.sha1(f"{seed} {name}".encode()).hexdigest()
 
 
@@ -194,7 +194,7 @@ def tests_of(mutant: Mutant, root: Path) -> list[list[str]]:
 
 
 def killed(root: Path, words: list[str], seconds: float) -> str:
-    """The test that failed first, ``""`` if all passed."""
+    """Return the first test that failed, ``""`` if all passed."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *words]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -210,7 +210,7 @@ def killed(root: Path, words: list[str], seconds: float) -> str:
 
 
 def scratch(place: Path) -> Path:
-    """A copy of what is committed, to change files in."""
+    """Return a copy of the committed files, to change them in."""
     subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(place)], check=True)
     modules = ROOT / "tests" / "viewer" / "node_modules"
     if modules.exists():
@@ -234,7 +234,7 @@ def main() -> None:
     known: dict[str, dict[str, Any]] = state["mutants"]
     equivalent = frozenset(key for key, met in known.items() if met.get("equivalent"))
     chosen = drawn(ROOT, words.count, words.seed, equivalent)
-    chosen.sort(key=lambda one: _turn(words.seed, one.key))  # a part of them is of all rooms
+    chosen.sort(key=lambda one: _turn(words.seed, one.key))  # a part of them covers all rooms
     with tempfile.TemporaryDirectory() as folder:
         root = scratch(Path(folder) / "copy")
         for mutant in [one for one in chosen if not words.room or one.room in words.room][: words.most]:
@@ -251,7 +251,7 @@ def main() -> None:
 
 
 def _meet(mutant: Mutant, met: dict[str, Any], root: Path, words: argparse.Namespace) -> None:
-    """Runs what the mutant has not met yet, until a test fails; notes its name, or ``""``."""
+    """Run the tiers that the mutant has not met until a test fails; record its name, or ``""``."""
     file = root / mutant.file
     before = file.read_text(encoding="utf-8")
     file.write_text(mutant.applied(before), encoding="utf-8")
@@ -278,7 +278,7 @@ def verdict(met: dict[str, Any]) -> str:
 
 
 def summary(all_met: list[dict[str, Any]]) -> str:
-    """The share that each tier killed."""
+    """Return the share that each tier killed."""
     ran = [met for met in all_met if "quick" in met and not met.get("equivalent")]
     quick = sum(bool(met["quick"]) for met in ran)
     both = sum(bool(met["quick"] or met.get("full")) for met in ran)

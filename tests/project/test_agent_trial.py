@@ -1,4 +1,4 @@
-"""The programs of the trial with coding agents: each misses its limits, and its solution keeps them."""
+"""The programs of the trial with coding agents: each misses its limits, and its solution meets them."""
 
 from __future__ import annotations
 

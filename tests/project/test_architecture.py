@@ -1,4 +1,4 @@
-"""Facts in ``ARCHITECTURE.md`` and ``CONTRIBUTING.md``: each file, name and arrow that they mention exists."""
+"""Every file, name and arrow that ``ARCHITECTURE.md`` and ``CONTRIBUTING.md`` mention exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from faults import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compile_lens"
-sys.path.append(str(ROOT / "assets"))  # its files are run, not installed
+sys.path.append(str(ROOT / "assets"))  # its files are scripts, not installed modules
 
 import flow  # noqa: E402
 
@@ -28,11 +28,11 @@ PATHS = sorted({(name, q) for name, q in QUOTED if re.fullmatch(r"[\w./-]+(/|\.(
 NAMES = sorted({(name, q) for name, q in QUOTED if re.fullmatch(r"[A-Z]{4,}", q)})
 
 TOLD_SHORT = ("_torch/", "_torch/targets/", "views/", "views/live/", "views/live/web/", "views/words/")
-"""Rooms whose files and folders the text names without them, where it is clear which room is meant."""
+"""Rooms whose files and folders the text names without the room, because it is clear which one is meant."""
 
 
 MADE = ("dist/",)
-"""Folders that a command of the text makes."""
+"""Folders that a command of the text creates."""
 
 
 def test_the_documents_tell_of_something() -> None:
@@ -79,14 +79,14 @@ def test_every_arrow_of_the_picture_is_an_import() -> None:
 
 @pytest.mark.torch
 def test_the_picture_is_drawn_from_these_rooms() -> None:
-    """As ``assets/make.py`` draws it, with the Graphviz that the package brings."""
+    """Drawn by ``assets/make.py``, with the Graphviz that the package ships."""
     import make
 
     assert make.kept("rooms.svg") == make.rooms(), "run python assets/make.py, and look"
 
 
 def test_each_room_has_its_tests() -> None:
-    """A folder of tests for each room; those of the pages' scripts and of what users hold stand under other names."""
+    """Each room has a test folder; tests of the pages' scripts and of user-facing objects have other names."""
     elsewhere = {"results": "views"}
     for room in flow.ROOMS:
         assert list((ROOT / "tests" / elsewhere.get(room, room)).rglob("test_*.py")), room

@@ -1,4 +1,4 @@
-"""Files of ``assets/make.py``: they are what the project draws today, the drawings byte for byte."""
+"""The files of ``assets/make.py`` match what the project draws today, drawings byte for byte."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "assets"
 
 MADE_ON = "2.13"
-"""The torch whose graphs are drawn; another may decompose an operator otherwise."""
+"""The torch whose graphs are drawn; another may decompose an operator differently."""
 
 on_that_torch = pytest.mark.skipif(
     not torch.__version__.startswith(f"{MADE_ON}."),
     reason=f"the pictures are made on torch {MADE_ON}, this is {torch.__version__}",
 )
 
-sys.path.append(str(ASSETS))  # its files are run, not installed
+sys.path.append(str(ASSETS))  # its files are scripts, not installed modules
 
 import make  # noqa: E402
 import png  # noqa: E402
@@ -41,7 +41,7 @@ FILES = tuple(screen.file for screen in screens.SCREENS)
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """The folder that the demo was written to, and its drawings."""
+    """Return the folder that the demo was written to, and its drawings."""
     folder = tmp_path_factory.mktemp("demo")
     return folder, make.demo(folder)
 
@@ -107,7 +107,7 @@ def test_a_bad_picture_is_told() -> None:
 
 
 def _written(pixels: png.Pixels, filters: tuple[int, ...]) -> bytes:
-    """A PNG of RGB pixels whose rows take turns with these filters."""
+    """Return a PNG of RGB pixels whose rows alternate between these filters."""
     height, width, _ = pixels.shape
     rows = []
     above = np.zeros(width * 3, np.int32)
@@ -132,7 +132,7 @@ def test_every_filter_of_a_png_is_read(filter_: int) -> None:
 
 
 def _shown(reduced: bytes) -> png.Pixels:
-    """Pixels of a picture with a palette."""
+    """Return the pixels of a picture with a palette."""
     found = dict(png.chunks(reduced))
     width, height = png.struct.unpack_from(">II", found[b"IHDR"])
     rows = np.frombuffer(png.zlib.decompress(found[b"IDAT"]), np.uint8).reshape(height, width + 1)
@@ -157,7 +157,7 @@ def test_many_colours_become_near_ones_and_grounds_stay() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The folder in another place."""
+    """Return the folder in another place."""
     return Path(shutil.copytree(ASSETS, tmp_path / "assets", ignore=shutil.ignore_patterns("__pycache__")))
 
 

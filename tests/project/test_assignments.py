@@ -1,4 +1,4 @@
-"""The course for nbgrader: lessons with solutions, and students' copies without them."""
+"""The course for nbgrader: lessons with solutions, and student copies without them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_exercise_is_in_one_lesson() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", EXERCISES)
 def test_a_solved_cell_gives_its_point(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it stands in the lecturer's copy, its graded cell included; the student's stub does not."""
+    """The lecturer's copy passes unchanged, its graded cell included; the student's stub does not."""
     monkeypatch.chdir(tmp_path)
     import torch
 

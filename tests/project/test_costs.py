@@ -1,4 +1,4 @@
-"""The script that marks slow tests: what it reads of a report, and where it puts the mark."""
+"""The script that marks slow tests reads a report and places the mark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gallery in ``assets/gallery`` is what the programs become today, and what its texts say of them is so."""
+"""The gallery in ``assets/gallery`` matches its programs today, and its texts' claims are true."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import torch
 pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "assets"))  # its files are run, not installed
+sys.path.append(str(ROOT / "assets"))  # its files are scripts, not installed modules
 
 import exhibits  # noqa: E402
 import make  # noqa: E402
 
 MADE_ON = "2.13"
-"""The torch that the pages show; another may decompose, fuse or write otherwise."""
+"""The torch that the pages show; another may decompose, fuse or generate code differently."""
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ MADE_ON = "2.13"
     not torch.__version__.startswith(f"{MADE_ON}."), reason=f"the gallery is of torch {MADE_ON}"
 )
 def test_is_what_the_programs_become_today() -> None:
-    """In a process of its own, as it is made."""
+    """Generated in its own process, as by ``make``."""
     command = [sys.executable, str(ROOT / "assets" / "make.py"), "--check", "--only", "gallery"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
@@ -41,7 +41,7 @@ def test_no_page_is_left_of_a_program_that_is_gone() -> None:
 
 
 def row(name: str, case: str) -> dict[str, int]:
-    """Figures of a case as the page has them."""
+    """Return figures of a case as the page has them."""
     table = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in make.kept(f"gallery/{name}.md").splitlines()
@@ -52,7 +52,7 @@ def row(name: str, case: str) -> dict[str, int]:
 
 
 SIZE = 4 * 2**20
-"""Bytes of the tensors that the larger programs are given."""
+"""Bytes of the input tensors of the larger programs."""
 
 
 @pytest.mark.parametrize(

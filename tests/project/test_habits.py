@@ -1,4 +1,4 @@
-"""Files that strangers expect in a repository: each is valid, and says what the package says."""
+"""Files that outsiders expect in a repository are valid, and agree with the package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_matrix_has_the_oldest_and_the_newest_pair() -> None:
 
 
 def test_workflows_run_the_pairs_of_the_matrix() -> None:
-    """CI itself runs the pair that ``.ci/run`` names; the others are in the matrix, and no pair that nox has not."""
+    """CI itself runs the pair that ``.ci/run`` names; the matrix has the others, and no pair that nox lacks."""
     pairs = re.findall(r'python: "([\d.]+)", torch: "([\d.]+)"', WORKFLOWS["tests.yml"])
     torch = re.search(r"^TORCH=(\d+\.\d+)", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.M)
     assert torch is not None
@@ -109,7 +109,7 @@ def test_a_lesson_opens_elsewhere_and_installs_what_it_needs() -> None:
 
 
 def _installed(cell: str, there: bool) -> list[str]:
-    """Return what a cell asks pip for, on a machine with or without compile_lens."""
+    """Return the packages that a cell installs with pip, on a machine with or without compile_lens."""
     asked: list[str] = []
 
     class Shell:
@@ -126,7 +126,7 @@ def _installed(cell: str, there: bool) -> list[str]:
 
 
 def test_no_test_holds_to_a_wall_clock() -> None:
-    """A busy machine takes seconds for anything: a test may tell an end from a wait of minutes, not more."""
+    """A busy machine takes seconds for anything: a test may distinguish an end from a wait of minutes, not more."""
     clock = re.compile(r"assert\b.*\b(?:perf_counter|monotonic|time\.time)\(\).*< *\d\d?(?:\.\d+)?\b(?! \*)")
     held = {
         (path.relative_to(ROOT).as_posix(), line.strip())

@@ -1,4 +1,4 @@
-"""Slides and hand-outs: made of the cells of the lessons, with nothing left out and no second text."""
+"""Slides and hand-outs are generated from the lessons' cells, with nothing left out or duplicated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lesson(path: Path) -> Lesson:
 
 
 def words(page: str) -> str:
-    """The text of a page, without blanks and without what Markdown marks."""
+    """Return the text of a page, without blanks and without Markdown markup."""
     body = re.sub(r"<(style|script).*?</\1>|<[^>]+>", "", page, flags=re.S)
     return re.sub(r"[\s`*]|^\d+\. ", "", html.unescape(body), flags=re.M)
 

@@ -1,4 +1,4 @@
-"""Lesson 0, devices: what it prints, and what its text says of it."""
+"""Lesson 0, devices: its output, and the claims of its text."""
 
 from __future__ import annotations
 

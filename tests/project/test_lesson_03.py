@@ -1,4 +1,4 @@
-"""Lesson 3, recompiles and dynamic shapes: what it prints, and what its text says of it."""
+"""Lesson 3, recompiles and dynamic shapes: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 
 def test_torch_itself_keeps_so_many_forms() -> None:
-    """The counts of the lesson, without a capture: the entries that torch keeps for the function."""
+    """The counts of the lesson equal the cache entries that torch has for the function, without a capture."""
 
     def forms(function: Any, calls: list[tuple[Any, ...]], **how: Any) -> int:
         torch._dynamo.reset()
@@ -87,7 +87,7 @@ def test_torch_itself_keeps_so_many_forms() -> None:
 
 
 def test_sizes_of_none_and_one_have_forms_of_their_own() -> None:
-    """As its text says of the guard on sizes, and that a tensor's values are not guarded."""
+    """The text describes the guard on sizes, and that a tensor's values are not guarded."""
     made = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 1, 0)])
     assert [[d.symbol != "" for d in one.dynamic] for one in made.compilations] == [[], [True], [], []]
 

@@ -1,4 +1,4 @@
-"""Lesson 4, the joint graph and its cut: what it prints, and what its text says of it."""
+"""Lesson 4, the joint graph and its cut: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_it_shows_the_cut() -> None:
 
 @pytest.mark.exhaustive
 def test_a_checkpoint_moves_the_peak() -> None:
-    """The order that the text speaks of; kept and peaks also against a count by hand."""
+    """The order in the text; saved bytes and peaks are also counted by hand."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     rows = {
         name: tuple(int(number.replace(",", "")) for number in numbers)
@@ -83,7 +83,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 def counted() -> dict[str, tuple[Counter[str], Counter[str]]]:
     """Return the counts in Inductor's code of both directions for each of three partitioners, without a capture.
 
-    The third is the default one on a graph in which equal calls are one.
+    The third is the default one on a graph whose equal calls are merged.
     """
 
     def merged(joint: torch.fx.GraphModule, inputs: Any, **more: Any) -> Any:
@@ -98,7 +98,7 @@ def counted() -> dict[str, tuple[Counter[str], Counter[str]]]:
     }
 
     def trained(compiled: Any) -> None:
-        x = torch.rand(1024, requires_grad=True)  # a multiple of every register, so that a body stands once
+        x = torch.rand(1024, requires_grad=True)  # a multiple of every register, so that a body appears once
         compiled(x).sum().backward()
 
     counted = {}

@@ -1,4 +1,4 @@
-"""Lesson 5, decompositions and lowering: what it prints, and what its text says of it."""
+"""Lesson 5, decompositions and lowering: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_it_says_of_decompositions_is_so_in_torchs_own_table() -> None:
 @pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="the text speaks of PyTorch 2.13")
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_the_pattern_of_attention_does_not_look_at_the_dimension(dim: int) -> None:
-    """Plain torch: what is compiled is attention, and another function when it is not."""
+    """Plain torch compiles attention for it, although the program computes another function."""
     assert "does not look at the dimension of the softmax" in lessons.prose(NAME)["miss-meaning"]
 
     def over(q: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Lesson 7, C++ and SIMD: what it prints, and what its text says of it."""
+"""Lesson 7, C++ and SIMD: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_reads_registers() -> None:
 
 
 def test_steps_are_registers() -> None:
-    """The table against the widths of the registers: 64 bits take two of them."""
+    """The table agrees with the widths of the registers: 64-bit numbers take two of them."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     head, *rows = map(str.split, cells["targets"].splitlines())
     assert head == ["float32", "bfloat16", "float64"]
@@ -54,7 +54,7 @@ def test_steps_are_registers() -> None:
 
 
 def test_what_its_slider_shows() -> None:
-    """The bodies of the loop by size, as the text tells them: what each takes at a time, and which is a tail."""
+    """The bodies of the loop by size match the text: the numbers processed at a time, and which body is a tail."""
     prose = lessons.prose(NAME)["sizes-meaning"]
     sizes = lessons.said(
         prose, r"(\d+) numbers do not fill .* (\d+) fill it.* For (\d+) .* for ([\d,]+) a tail"
@@ -79,7 +79,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 
 def test_a_cpp_compiler_stops_at_a_sine(tmp_path: Path) -> None:
-    """The loop of the lesson, given to g++ by itself: with Inductor's flags it calls a sine of one number."""
+    """The lesson's loop compiled by g++ alone with Inductor's flags calls a scalar sine."""
     prose, printed = lessons.prose(NAME), lessons.text(lessons.run(NAME)["scalar"])
     loop = printed.partition("\n")[2]
     assert loop.startswith("#pragma GCC ivdep") and "`#pragma GCC ivdep`" in prose["scalar-meaning"]
@@ -101,7 +101,7 @@ def test_a_cpp_compiler_stops_at_a_sine(tmp_path: Path) -> None:
 
 
 def test_gcc_is_told_to_leave_loops_alone(tmp_path: Path) -> None:
-    """The product of the lesson's loop: g++ makes a register of it at -O3, and with Inductor's switch it does not."""
+    """g++ vectorizes the product of the lesson's loop at -O3, and does not with Inductor's switch."""
     prose = lessons.prose(NAME)
     assert (
         "`-fno-tree-loop-vectorize`" in prose["scalar-meaning"]

@@ -1,4 +1,4 @@
-"""Lesson 8, Triton and Metal without the device: what it prints, and what its text says of it."""
+"""Lesson 8, Triton and Metal without the device: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_it_reads_blocks_and_threads() -> None:
 
 @pytest.mark.exhaustive
 def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
-    """By Triton's own PTX: two or four numbers are loaded at once where no mask ends in the midst of them."""
+    """Triton's own PTX loads two or four numbers at once if no mask ends between them."""
     pytest.importorskip("triton")
     assert "with 1,001 numbers, the end falls inside" in lessons.prose(NAME)["mask-meaning"]
 
@@ -60,7 +60,7 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
 
 
 def test_a_long_row_is_read_in_loops() -> None:
-    """The slider shows one kernel for each size, whose loads and loops are those in the text."""
+    """The slider shows one kernel for each size, whose loads and loops match the text."""
     prose = lessons.prose(NAME)
     longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* appears (\w+) times")
     for columns in (512, longest, longest + 1, 2048):
@@ -74,7 +74,7 @@ def test_a_long_row_is_read_in_loops() -> None:
 
 @pytest.mark.exhaustive
 def test_a_warp_reads_sectors() -> None:
-    """By the addresses of the numbers themselves: how many pieces of 32 bytes those of a column lie in."""
+    """Counted from the numbers' addresses: the 32-byte sectors that those of a column lie in."""
     rows = lessons.text(lessons.run(NAME)["sectors"]).splitlines()
     printed = [
         tuple(map(int, re.findall(r"(\d+) sectors: +(\d+) bytes sent for (\d+)", row)[0])) for row in rows
@@ -97,7 +97,7 @@ def test_a_warp_reads_sectors() -> None:
 
 @pytest.mark.exhaustive
 def test_sizes_say_how_far_away_a_row_lies() -> None:
-    """By the bytes of real tensors and the published sizes of an H100: 228 KiB shared by threads, 50 MiB of L2."""
+    """Bytes of real tensors against the published sizes of an H100: 228 KiB of shared memory, 50 MiB of L2."""
     text = lessons.text(lessons.run(NAME)["levels"])
     assert re.findall(r"([\d,]+) KiB +=+ +(.+)", text)[:3] == [
         ("256", "registers"),
@@ -115,7 +115,7 @@ def test_sizes_say_how_far_away_a_row_lies() -> None:
 
 @pytest.mark.exhaustive
 def test_a_training_step_is_in_mixed_precision() -> None:
-    """By PyTorch's own list of what autocast does on CUDA: products in the lower type, a log softmax in float32."""
+    """PyTorch's own list of autocast on CUDA: products in the lower type, a log softmax in float32."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     found = re.findall(r"(\w+) +launches (\d+), bytes ([\d,]+)", cells["step"])
     (_, launches, moved), (_, mixed_launches, mixed_moved) = found
@@ -133,7 +133,7 @@ def test_a_training_step_is_in_mixed_precision() -> None:
 
 @pytest.mark.exhaustive
 def test_what_autocast_leaves_alone_is_rounded() -> None:
-    """By torch itself, on tensors without numbers: the loss is float32, the logarithms are what was asked for."""
+    """Torch itself, on tensors without data: the loss is float32, the logarithms have the requested type."""
     with FakeTensorMode():
         x = torch.empty(4096, 10, device="cuda", dtype=torch.bfloat16)
         labels = torch.empty(4096, dtype=torch.int64, device="cuda")

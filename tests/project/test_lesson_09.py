@@ -1,4 +1,4 @@
-"""Lesson 9, why it did not fuse: what it prints, and what its text says of it."""
+"""Lesson 9, why it did not fuse: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 
 def test_a_sum_behind_a_product_is_the_librarys() -> None:
-    """The exception that the text names, and that it is one, by the code that plain torch writes."""
+    """The text names this exception; the code that plain torch generates confirms it."""
 
     def written(function: Callable[..., torch.Tensor]) -> tuple[int, list[str]]:
         torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""Lesson 10, what a compiler cannot rewrite: what it prints, and what its text says of it."""
+"""Lesson 10, what a compiler cannot rewrite: its output, and the claims of its text."""
 
 from __future__ import annotations
 

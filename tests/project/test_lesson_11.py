@@ -1,4 +1,4 @@
-"""Lesson 11, honest timing: what it prints, and what its text says of it; never how fast the machine is."""
+"""Lesson 11, honest timing: its output, and the claims of its text; never the speed of the machine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _median(scene: str, part: str) -> float:
 
 
 def _on_device(scene: str) -> list[tuple[float, float]]:
-    """Start and end of each piece of the device's work, in milliseconds, in order."""
+    """Return start and end of each piece of the device's work, in milliseconds, in order."""
     rows = (r for r in RECORDED["scenes"][scene]["events"] if "stream" in r)
     return sorted((row["ts"] / 1e3, (row["ts"] + row["dur"]) / 1e3) for row in rows)
 
@@ -96,7 +96,7 @@ def _busy(scene: str) -> float:
 
 
 def _copied(scene: str) -> list[float]:
-    """Milliseconds of each large copy to the device."""
+    """Return the milliseconds of each large copy to the device."""
     rows = RECORDED["scenes"][scene]["events"]
     return [row["dur"] / 1e3 for row in rows if row["cat"] == "gpu_memcpy" and row["bytes"] > 10**6]
 
@@ -208,7 +208,7 @@ def _score(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_it_says_where_and_why_bfloat16_differs() -> None:
-    """By plain torch: the code that it writes, the operators that eager runs, and float64."""
+    """Plain torch confirms it by its generated code, the operators that eager runs, and float64."""
     cells, prose = _cells(), lessons.prose(NAME)
     x = torch.linspace(-4, 4, 4096).bfloat16()
     torch._dynamo.reset()
@@ -240,7 +240,7 @@ def test_it_says_where_and_why_bfloat16_differs() -> None:
 
 
 class Operators(TorchDispatchMode):
-    """The types that the operators of eager PyTorch return."""
+    """Records the dtypes that the operators of eager PyTorch return."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,7 +253,7 @@ class Operators(TorchDispatchMode):
 
 
 def test_what_exercise_11_4_asks_for_makes_eager_round_once() -> None:
-    """Then both are off the exact result by no more than one rounding."""
+    """Then both differ from the exact result by no more than one rounding."""
     (answer,) = [one.solution for one in EXERCISES if one.key == "11.4"]
     scope: dict[str, Any] = {"torch": torch}
     exec(answer, scope)
@@ -269,7 +269,7 @@ def test_what_exercise_11_4_asks_for_makes_eager_round_once() -> None:
 
 @pytest.mark.exhaustive
 def test_torch_says_no_more_than_a_warning_of_what_it_leaves_to_python() -> None:
-    """Plain torch, in a process of its own: nothing was compiled, no error, one warning."""
+    """Plain torch in its own process: nothing was compiled, no error, one warning."""
     code = """
 import torch
 def followed(x):

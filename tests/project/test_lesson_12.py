@@ -1,4 +1,4 @@
-"""Lesson 12, scale and science: what it prints, and what its text says of it."""
+"""Lesson 12, scale and science: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_science_asks_for_is_called() -> None:
 
 
 def test_some_complex_arithmetic_is_written() -> None:
-    """The claims about sums and parts of complex tensors, by the code that plain torch generates."""
+    """The code that plain torch generates confirms the claims about sums and parts of complex tensors."""
     z, w = (torch.rand(1000, dtype=torch.complex64) for _ in range(2))
 
     def kernels(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> int:
@@ -80,7 +80,7 @@ def test_some_complex_arithmetic_is_written() -> None:
 
 
 def test_the_calls_of_a_loop_are_made_by_python() -> None:
-    """The wrapper calls the library once for each matrix, as the text says of it."""
+    """The wrapper calls the library once for each matrix, as the text claims."""
     torch._dynamo.reset()
     _, (code,) = run_and_get_code(torch.compile(one_by_one), torch.rand(40, 3, 3))
     assert code.count("torch.ops.aten._linalg_det.default(") == 40
@@ -112,7 +112,7 @@ class _Layers(torch.nn.Module):
 
 @pytest.mark.exhaustive
 def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backend of its own is handed as many graphs, of as many layers as the text says; and DDP says what it sends."""
+    """A custom backend receives this many graphs, of as many layers as the text claims; DDP reports its buckets."""
     handed: list[int] = []
 
     def backend(module: Any, _: Any) -> Any:
@@ -124,9 +124,9 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         for megabytes in (None, 25, 3, 2, 1):
             handed.clear()
-            torch._dynamo.reset()  # or code that was compiled for one network would serve the next
+            torch._dynamo.reset()  # or code compiled for one network would be reused for the next
             network = torch.nn.parallel.DistributedDataParallel(_Layers(), bucket_cap_mb=megabytes)
-            for _ in range(3):  # from the second on it logs how it cut
+            for _ in range(3):  # from the second call on it logs the split
                 network(torch.rand(8, 512)).sum().backward()
             logged = network._get_ddp_logging_data()["rebuilt_bucket_sizes"]
             sent[megabytes] = [int(size) / 2**20 for size in logged.split(", ")]
@@ -151,7 +151,7 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.exhaustive
 def test_a_layer_is_divided() -> None:
-    """By plain torch: the parts add up to the layer, a process sends all sums, and one call of a graph says so."""
+    """Plain torch confirms that the parts add up to the layer, and a process sends all sums in one call of a graph."""
     rows = _cells()["parallel"].splitlines()
     assert [_numbers(row.partition("up: ")[0]) for row in rows] == [
         [n, of] for of in (2, 4) for n in range(of)
@@ -188,7 +188,7 @@ def test_a_layer_is_divided() -> None:
 
 @pytest.mark.exhaustive
 def test_layers_in_a_line_wait_at_both_ends() -> None:
-    """By hand: of s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
+    """By hand: with s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
     cells = _cells()
     rows = [row.partition("; ") for row in cells["pipeline"].splitlines()]
     assert [_numbers(row) for row, _, _ in rows] == [[n, 2, 0] for n in range(3)]
@@ -258,7 +258,7 @@ def test_its_exercises_wait_for_their_functions() -> None:
 
 @pytest.mark.exhaustive
 def test_a_program_is_watched() -> None:
-    """A print makes two halves: each is compiled, again for the last batch, and the first for a number too."""
+    """A print splits it in two: each half is compiled and recompiled for the last batch, the first for a number too."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     counts, cut, *again = cells["program-slower"].splitlines()
     assert cut == 'break: print(step, end=" ")'
@@ -274,7 +274,7 @@ def test_a_program_is_watched() -> None:
 
 @pytest.mark.exhaustive
 def test_what_a_print_costs_is_told() -> None:
-    """One break, one graph and one launch of the backward, as captures of both count them."""
+    """One break, one graph and one launch of the backward, as captures of both versions count them."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     cause, so, fused = cells["program-diff"].strip().splitlines()[-3:]
     assert cause.startswith("a graph break is gone: ") and cause.endswith('print(step, end=" ")')

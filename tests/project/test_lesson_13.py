@@ -1,4 +1,4 @@
-"""Lesson 13, make it faster: what it prints, and what its text says of it."""
+"""Lesson 13, make it faster: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 NAME = lessons.named("13")
 
 VIEWS = {"view", "permute", "transpose", "select", "unbind", "_unsafe_view", "t", "expand", "slice", "detach"}
-"""Operators that move nothing."""
+"""Operators that move no data."""
 
 
 class Dispatched(TorchDispatchMode):
-    """Counts what eager PyTorch dispatches, but for views."""
+    """Counts the operators that eager PyTorch dispatches, except views."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Dispatched(TorchDispatchMode):
 
 
 def _lesson() -> dict[str, Any]:
-    """The names that the cells of the models define."""
+    """Return the names that the model cells define."""
     prose, scope = lessons.prose(NAME), {"torch": torch, "F": torch.nn.functional}
     code = (
         prose["block"]

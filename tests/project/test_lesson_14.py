@@ -1,4 +1,4 @@
-"""Lesson 14, it got slower, or different: what it prints, and what its text says of it."""
+"""Lesson 14, it got slower, or different: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _cells() -> dict[str, str]:
 
 
 def _scope(*names: str) -> dict[str, Any]:
-    """The names that the beginnings of some cells define: classes and functions, before anything is captured."""
+    """Return the names that the beginnings of some cells define: classes and functions, before anything is captured."""
     prose, scope = lessons.prose(NAME), {"torch": torch, "F": torch.nn.functional}
     for name in names:
         code = re.split(r"\n(?=three = |def dropped_by|for ending)", prose[name])[0]

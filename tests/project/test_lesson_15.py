@@ -1,4 +1,4 @@
-"""Lesson 15, your own backend: what it prints, and what its text says of it."""
+"""Lesson 15, your own backend: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = lessons.named("15")
 
 
 class Dispatched(TorchDispatchMode):
-    """Counts what eager PyTorch dispatches."""
+    """Counts the operators that eager PyTorch dispatches."""
 
     count = 0
 

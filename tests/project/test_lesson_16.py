@@ -1,4 +1,4 @@
-"""Lesson 16, your own Triton kernel: what it prints, and what its text says of it."""
+"""Lesson 16, your own Triton kernel: its output, and the claims of its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _cells() -> dict[str, str]:
 
 
 def _rows(cells: dict[str, str]) -> dict[tuple[int, int], tuple[int, ...]]:
-    """The table of machine code: registers, spilled bytes, loads and wide loads, by elements and block."""
+    """Return the table of machine code: registers, spilled bytes, loads and wide loads, by elements and block."""
     numbers = [tuple(map(int, line.split())) for line in cells["machine"].splitlines()[1:] if line.strip()]
     return {(count, block): tuple(rest) for count, block, *rest in numbers}
 

@@ -1,4 +1,4 @@
-"""The script that changes one line of the package at a time: what it draws, and what it makes of a line."""
+"""The script that changes one line of the package at a time: the lines that it draws, and its mutations."""
 
 from __future__ import annotations
 

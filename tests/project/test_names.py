@@ -1,4 +1,4 @@
-"""The package's names, which are loaded at first use: what fails then fails for its own reason."""
+"""The package's names are loaded on first use, and a failure then reports its own cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class that uses nbgrader: copies are handed out, handed in and graded by nbgrader's own commands."""
+"""A class that uses nbgrader: copies are released, submitted and graded by nbgrader's own commands."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = "01-one-line-four-stages"
 ANSWERS = {
-    "1.1": "    return x.sin().cos().tanh().exp().sqrt().neg()",  # not what any solution says
+    "1.1": "    return x.sin().cos().tanh().exp().sqrt().neg()",  # not the text of any solution
     "1.2": "    return x.sin() + x.cos()",  # the misconception: two calls of Dynamo are two kernels
 }
 """Answers of a student who left the third exercise unchanged."""
 
 
 def _nbgrader(folder: Path, *command: str) -> None:
-    """As a lecturer types it, with the environment activated: nbgrader calls tools of its own by name."""
+    """Run nbgrader as a lecturer does, in an active environment: it calls tools of its own by name."""
     tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         ["nbgrader", *command], cwd=folder, env=tools, capture_output=True, text=True, timeout=900
@@ -50,7 +50,7 @@ def test_a_class_is_graded(tmp_path: Path) -> None:
 
     course = tmp_path / "course"
     assignments.write(course)
-    shutil.rmtree(course / "release")  # nbgrader's own command makes it anew
+    shutil.rmtree(course / "release")  # nbgrader's own command recreates it
     _nbgrader(course, "generate_assignment", LESSON)
     copy = course / "release" / LESSON / f"{LESSON}.ipynb"
     assert "SOLUTION" not in copy.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ SET_UP = [line for line in README.splitlines() if line.startswith("python3 -m ve
 
 
 def test_no_two_files_of_tests_are_one_module() -> None:
-    """pytest imports a file by its name alone where its folder is no package: a second one of a name ends the run."""
+    """pytest imports a file by its name alone if its folder is not a package: a duplicate name ends the run."""
     alone = [
         path.name
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -57,12 +57,12 @@ def test_two_commands_set_everything_up() -> None:
 
 @pytest.mark.parametrize("ending", ["compile-lens demo", "python -m pytest"])
 def test_ci_runs_the_commands_of_the_readme(ending: str) -> None:
-    """By reading them: CI has no set-up of its own that could pass where the README's fails."""
+    """Compares their texts: CI has no set-up of its own that could pass while the README's fails."""
     function = re.search(r"^readme_command\(\) \{.*?^\}", CI, re.MULTILINE | re.DOTALL)
     assert function is not None
     variable = re.search(rf"^(\w+)=\$\(readme_command '{ending}'\)$", CI, re.MULTILINE)
     assert variable is not None
-    # At most a report of the tests is asked for beside it.
+    # At most a test report is requested as well.
     assert re.search(rf'^bash -euo pipefail -c "\${variable[1]}( --junitxml=\$quick)?"$', CI, re.MULTILINE)
     result = subprocess.run(
         ["bash", "-euc", f"{function[0]}\nreadme_command '{ending}'"],
@@ -95,7 +95,7 @@ def test_ci_holds_every_check() -> None:
 
 @for_each(PAGES)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
-    """Each file that a link names, and in it the heading that the link names."""
+    """Each linked file exists, and contains the linked heading."""
     for path, anchor in links(PAGES[page]):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), path
@@ -109,7 +109,7 @@ def test_the_readme_leads_to_every_page(folder: str, readme: str) -> None:
 
 
 def test_the_site_leads_to_every_page() -> None:
-    """In the map of its first page, and in its side bar."""
+    """The map of its first page and its side bar contain them."""
     index = PAGES[ROOT / "docs" / "index.md"]
     pages = {page.stem for page in ROOT.glob("docs/*.md")} - {"index"}
     assert pages <= {path.removesuffix(".md") for path, _ in links(index)}
@@ -126,7 +126,7 @@ def test_the_reference_names_what_is_there() -> None:
 
 
 def test_the_readme_begins_with_its_picture() -> None:
-    """After a sentence or two, so that the first screen shows it."""
+    """It follows a sentence or two, so that the first screen shows it."""
     start = README.partition("](assets/viewer.png)")[0].partition("![")[0]
     assert len(start.splitlines()) <= 10 and len(start.split()) <= 100
 

@@ -1,4 +1,4 @@
-"""The quiz: five questions for each lesson, in both languages, whose answers torch gives itself."""
+"""The quiz: five questions for each lesson, in both languages, with answers computed by torch itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_both_languages_ask_the_same() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_platform_can_read_it(language: str) -> None:
-    """By the rules of GIFT: what stands in a text and has a meaning is escaped, and a choice is right."""
+    """GIFT's rules: special characters in a text are escaped, and one choice is correct."""
     parts = re.split(r"\n\s*\n", quiz.gift(language))
     for one in (part for part in parts if part.startswith("::")):
         match = re.fullmatch(r"::[\d.]+::\[markdown\]((?:[^~=#{}\\]|\\[=])+)\{(.+)\}", one.strip(), re.S)

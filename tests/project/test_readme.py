@@ -1,4 +1,4 @@
-"""Every figure of the README and of its pages is one that a capture gives, and every piece of their code runs."""
+"""A capture confirms every figure of the README and of its pages, and every piece of their code runs."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ PAGES = (
     *("docs/testing.md", "docs/diff.md", "docs/what-if.md", "docs/wrong-numbers.md"),
     "docs/play.md",
 )
-"""Pages with code or figures, in the order in which their code stands on what came before."""
+"""Pages with code or figures, in an order in which each page's code can use the previous pages' names."""
 
 README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 SECTIONS = {key: text for page in PAGES for key, text in sections(ROOT / page).items()}
 PYTHON = {key: blocks(text, "python") for key, text in SECTIONS.items()}
-"""The Python blocks of each section, in their order."""
+"""The Python blocks of each section, in order."""
 COMMANDS = {
     key: [line for line in text.splitlines() if line.startswith("compile-lens ")]
     for key, text in SECTIONS.items()
 }
-"""The commands of each section, in their order."""
+"""The commands of each section, in order."""
 
 
 def _run(code: str, scope: dict[str, Any], folder: Path, name: str) -> None:
-    file = folder / f"{name}.py"  # a file, so that the source lines of its functions are found
+    file = folder / f"{name}.py"  # a file, so that the source lines of its functions can be read
     file.write_text(code, encoding="utf-8")
     exec(compile(code, str(file), "exec"), scope)
 
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names of the first block, which the others stand on."""
+    """Return the names of the first block, which the others use."""
     monkeypatch.chdir(tmp_path)
-    # Torch knows a file's functions again by its text, and with them which sizes changed in an earlier test.
+    # Torch identifies a file's functions by their text, and remembers which sizes changed in an earlier test.
     torch._dynamo.reset()
     scope: dict[str, Any] = {"__name__": "readme"}
     _run(PYTHON["README#in-a-notebook"][0], scope, tmp_path, "readme")
@@ -149,7 +149,7 @@ def test_times_of_kernels(
     _run(PYTHON["programs"][0], session, tmp_path, "watched")
     session["x"] = session["torch"].rand(8)
     capsys.readouterr()
-    with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
+    with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # restored afterwards
         _run(PYTHON["programs#times-of-kernels"][0], session, tmp_path, "profile")
     output = capsys.readouterr().out
     assert "2 kernels measured" in output and "cpp_fused_sin_0" in output
@@ -328,7 +328,7 @@ def test_other_numbers(session: dict[str, Any], tmp_path: Path, capsys: pytest.C
 
 
 def test_what_the_playground_captures(session: dict[str, Any], tmp_path: Path) -> None:
-    """A program with inputs of its own: the others of the page are captured in tests/api/playground."""
+    """A program with its own inputs: the page's other programs are captured in tests/api/playground."""
     _run(PYTHON["play#what-is-captured"][0], session, tmp_path, "program")
     captured = compile_lens.capture(session["f"], *session["inputs"])
     assert session["f"](*session["inputs"]).shape == (64, 256)
@@ -405,7 +405,7 @@ def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
 def test_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The commands as they stand, with programs of the names that they use."""
+    """The commands run unchanged, with programs of the names that they use."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.py").write_text("import torch\n\n\ndef net(x):\n    return torch.tanh(x) * x\n")
     (tmp_path / "package").mkdir()

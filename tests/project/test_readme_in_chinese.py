@@ -1,4 +1,4 @@
-"""The README and its pages in Chinese say what the English ones say: the same code, and nothing of their own."""
+"""The README and its pages in Chinese agree with the English ones: the same code, and no additions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [("README.md", "README.zh-CN.md")] + [
     (f"docs/{page.name}", f"docs/zh/{page.name}") for page in sorted((ROOT / "docs" / "zh").glob("*.md"))
 ]
-"""Each page, and the same in Chinese."""
+"""Each page, and its Chinese version."""
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
@@ -52,7 +52,7 @@ def test_it_has_the_same_sections(pair: tuple[str, str]) -> None:
 
 @for_each([(pair,) for pair in PAGES])
 def test_its_code_is_that_of_the_english_one(pair: tuple[str, str]) -> None:
-    """Comments may be in Chinese; commands are the same to the letter."""
+    """Comments may be in Chinese; commands are identical."""
     english, chinese = (FENCE.findall(_text(page)) for page in pair)
     assert len(english) == len(chinese)
     for (language, code), (its_language, its_code) in zip(english, chinese):

@@ -1,4 +1,4 @@
-"""The comparison with a real NVIDIA GPU, as far as it can be tried without one: its table, its words, its exit."""
+"""The comparison with a real NVIDIA GPU, as far as it runs without one: its table, its words, its exit code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_captures_are_compared_and_a_peak_is_read() -> None:
     )
     assert benchmark.peak_of(one) == 2 * 4 * 1024  # one in, one out
     rows = torch.rand(8, 1024, requires_grad=True)
-    # The result is what is saved: input, result, and the gradients of both.
+    # Softmax saves its result: input, result, and the gradients of both.
     assert benchmark.peak_of(capture(lambda x: torch.softmax(x, -1), rows, target="h100")) == 4 * rows.nbytes
 
 

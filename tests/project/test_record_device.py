@@ -1,4 +1,4 @@
-"""The script that records what only a device can show: what it keeps of a trace, and where it records nothing."""
+"""The script that records a real device: the trace data that it saves, and when it records nothing."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_line_for_each_event() -> None:
 
 @pytest.mark.torch
 def test_it_reads_what_the_profiler_writes(tmp_path: Path) -> None:
-    """A real trace, of the CPU: annotations are there, and times from the scene's start."""
+    """A real CPU trace has annotations, and times from the scene's start."""
     import torch
     from torch.profiler import ProfilerActivity, profile, record_function
 

@@ -1,4 +1,4 @@
-"""Claims in the texts beside the sliders of the lessons, by plain torch and by captures of the same programs."""
+"""Claims of the texts beside the lessons' sliders, by plain torch and by captures of the same programs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DEFINED = (ast.FunctionDef, ast.ClassDef)
 
 
 def _functions(number: str, *cells: str) -> dict[str, Any]:
-    """The functions and classes that some cells of a lesson define; nothing else of these cells is run."""
+    """Return the functions and classes that some cells of a lesson define, without running the rest of these cells."""
     scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "__name__": __name__}
     sources = lessons.prose(lessons.named(number))
     for cell in cells:

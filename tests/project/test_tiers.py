@@ -106,7 +106,7 @@ def test_a_new_case_changes_no_other_turn() -> None:
 def run(
     root: Path, outcomes: dict[str, str], exit_code: int, of: type[Nightly] | type[Again] = Nightly
 ) -> Nightly | Again:
-    """A run in which tests end so."""
+    """Return a run in which tests end like this."""
     plugin = of(root)
     for name, outcome in outcomes.items():
         for when in ("setup", "call", "teardown"):
@@ -131,7 +131,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(root: Path) -> None:
     run(root, {"tests/a.py::b": "passed", "tests/a.py::c[1]": "failed"}, pytest.ExitCode.INTERRUPTED)
     assert not (root / nightly.RESULT).exists()
     with (root / nightly.PROGRESS).open("a") as file:
-        file.write('{"id": "tests/a.py::half')  # it was killed while it wrote
+        file.write('{"id": "tests/a.py::half')  # it was killed while writing
     node = SimpleNamespace(workerinput={})
     Nightly(root).pytest_configure_node(node)
     assert node.workerinput["finished"] == ["tests/a.py::b", "tests/a.py::c[1]"]

@@ -1,4 +1,4 @@
-"""Runs the lessons as a student would, and checks what they print against what their text says."""
+"""Runs the lessons as a student would, and compares their output with the claims of their text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KERNELS = ["cpp_fused_add_cos_pow_sin_0", "cpp_fused_add_cos_mul_neg_pow_sin_0"]
 
 @pytest.fixture(scope="module")
 def first() -> Mapping[str, Any]:
-    """The outputs of every code cell of the first lesson, by cell id."""
+    """Return the outputs of every code cell of the first lesson, by cell id."""
     return run(FIRST)
 
 
@@ -58,7 +58,7 @@ def test_a_lesson_is_kept_without_outputs(name: str) -> None:
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_what_a_lesson_takes_of_the_package_is_there(name: str) -> None:
-    """Its exercises and each name after ``compile_lens.``: some lessons run in the exhaustive tier alone."""
+    """Its exercises and each name after ``compile_lens.`` exist: some lessons run in the exhaustive tier alone."""
     lessons.exercises(name)
     for cell in nbformat.read(FOLDER / name, as_version=4).cells:
         if cell.cell_type != "code":
@@ -82,7 +82,7 @@ def test_what_is_watched_says_the_same_a_second_time(name: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LESSONS)
 def test_every_cell_can_be_run_twice_in_turn(name: str) -> None:
-    """As students do: no error, and no other whole number; lesson 11 prints times."""
+    """Students do this: no error, and the same whole numbers; lesson 11 prints times."""
     twice, once = lessons.run_twice(name), run(name)
     for cell, outputs in twice.items():
         if not name.startswith("11") and not any("text/html" in o.get("data", {}) for o in outputs):
@@ -169,7 +169,7 @@ def test_the_exercises_of_the_first_lesson_wait_for_their_functions(first: Mappi
 
 
 def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: Mapping[str, Any]) -> None:
-    """Each number in its three sentences and in what is said of the guess."""
+    """It covers each number in its three sentences and in the text about the guess."""
 
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) ** 2 + torch.cos(x) ** 2
@@ -209,7 +209,7 @@ def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: Mapping
 
 @pytest.fixture(scope="module")
 def second() -> Mapping[str, Any]:
-    """The outputs of every code cell of the second lesson, by cell id."""
+    """Return the outputs of every code cell of the second lesson, by cell id."""
     return run(SECOND)
 
 
@@ -228,7 +228,7 @@ def test_the_second_lesson_breaks_and_mends(second: Mapping[str, Any]) -> None:
 
 
 def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]) -> None:
-    """A choice in its loop costs the function, and the function that it calls is compiled by itself."""
+    """A branch in its loop makes the function run eagerly, and the function that it calls is compiled by itself."""
     lines = {line[14:].strip(): line[:14].strip() for line in _text(second["left-lines"]).splitlines()}
     assert {line: states for line, states in lines.items() if states not in ("", "eager")} == {
         "return torch.sin(x) * 2": "compiled",
@@ -259,7 +259,7 @@ def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]
 
 @pytest.mark.exhaustive
 def test_a_product_of_the_first_lesson_is_a_launch_of_its_own() -> None:
-    """As its stage 4 says, which exercise 1.2 needs: by the code that plain torch writes."""
+    """Its stage 4 states this, and exercise 1.2 needs it: confirmed by the code that plain torch generates."""
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells}
     assert "`x @ x`, it calls a library, and that call is a launch" in cells["kernel-why"]
     torch._dynamo.reset()
@@ -273,7 +273,7 @@ def test_the_exercises_of_the_second_lesson_wait_for_their_functions() -> None:
 
 @pytest.fixture(scope="module")
 def sixth() -> Mapping[str, Any]:
-    """The outputs of every code cell of the sixth lesson, by cell id."""
+    """Return the outputs of every code cell of the sixth lesson, by cell id."""
     return run(SIXTH)
 
 
@@ -310,13 +310,13 @@ def test_the_sixth_lesson_reckons_right(sixth: Mapping[str, Any]) -> None:
 
 
 def test_one_edit_in_the_sixth_lesson_takes_inlining_away(sixth: Mapping[str, Any]) -> None:
-    """Counted by hand: two tensors written and one read, and the value in between never read again."""
+    """Counted by hand: two tensors written and one read, and the intermediate value never read again."""
     counts, cause, effects, lowered = _text(sixth["edit"]).strip().splitlines()
     assert counts == "loops 2, groups 1, moved 3 times the whole tensor"
     assert cause.startswith("results: 1 of the graph became 2") and "y = torch.square(x)" in cause
     assert "inlined became a buffer (output)" in lowered
     tensor = 4 * 2**20
-    assert f"bytes {2 * tensor / 1e6:.2f} MB → {3 * tensor / 1e6:.1f} MB" in effects  # in three digits
+    assert f"bytes {2 * tensor / 1e6:.2f} MB → {3 * tensor / 1e6:.1f} MB" in effects  # to three digits
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
     said = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
     assert said and (NUMBERS[said[1]], NUMBERS[said[2]]) == (2, 1)

@@ -1,4 +1,4 @@
-"""The lessons in Chinese: cell by cell those in English, of which only the prose is another."""
+"""The lessons in Chinese match those in English cell by cell, except for their prose."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LESSONS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 
 
 def cells(name: str) -> list[tuple[Any, Any]]:
-    """The cells of a lesson in English and in Chinese."""
+    """Return the cells of a lesson in English and in Chinese."""
     both = (nbformat.read(folder / name, as_version=4).cells for folder in (lessons.FOLDER, FOLDER))
     return list(zip(*both, strict=True))
 
 
 def prose(name: str) -> Iterator[tuple[str, str, str]]:
-    """The id and the text in both languages of each cell that is read, less the code in fences."""
+    """Return the id and both texts of each prose cell, without fenced code."""
     for english, chinese in cells(name):
         if english.cell_type == "markdown":
             yield english.id, *(FENCE.sub("", cell.source) for cell in (english, chinese))
@@ -60,7 +60,7 @@ def test_it_has_the_same_cells_and_the_same_code(name: str) -> None:
 
 @for_each(LESSONS)
 def test_it_says_the_same_numbers(name: str) -> None:
-    """Numbers in digits in English are in digits in Chinese, and the Chinese text has no number of its own."""
+    """Numbers in digits in English are in digits in Chinese, and the Chinese text adds no number."""
     for cell, english, chinese in prose(name):
         assert digits(english) <= digits(chinese), cell
         assert numbers_in_chinese(chinese) <= numbers_in_english(english), cell
@@ -80,7 +80,7 @@ def test_it_has_the_same_names_links_and_parts(name: str) -> None:
 
 @for_each(LESSONS)
 def test_it_is_written_in_chinese(name: str) -> None:
-    """Every cell of prose, with the punctuation of its script."""
+    """Every cell of prose is in Chinese, with Chinese punctuation."""
     for cell, _, chinese in prose(name):
         assert is_chinese(chinese), cell
         words = re.sub(r"`[^`\n]+`|\]\([^)]+\)", "", chinese)
@@ -95,7 +95,7 @@ def test_what_it_links_to_is_there(name: str) -> None:
 
 
 CHANCE = r"(ipykernel_\d+/)?\d+\.py|tensor\(\[[^\]]*\]|\d+\.\d+"
-"""Text that differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
+"""Text that differs between two runs, or by a comment: positions of a notebook's functions, and random numbers."""
 
 
 CLOCKED = {
@@ -110,7 +110,7 @@ CLOCKED = {
 @pytest.mark.parametrize("name", LESSONS)
 @pytest.mark.cases(full=1)
 def test_it_runs_and_answers_in_chinese(name: str) -> None:
-    """Every cell, from clean, without noise; and its exercises wait."""
+    """Every cell runs, from clean, without noise, and its exercises wait for an answer."""
     cells = {cell: lessons.text(outputs) for cell, outputs in lessons.run(f"zh/{name}").items()}
     waiting = [verdict for cell, verdict in cells.items() if cell.startswith("exercise-")]
     assert len(waiting) >= 3 and all(
@@ -124,7 +124,7 @@ def test_it_runs_and_answers_in_chinese(name: str) -> None:
 def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
     """Its code is that of the lesson in English, which runs in every test run.
 
-    Whole numbers, that is: others are of random tensors. A page has times in it, and progress the path of a file.
+    Only whole numbers are compared: others are of random tensors. A page has times in it, and progress a file's path.
     """
     ours, theirs = lessons.run(f"zh/{name}"), lessons.run(name)
     left_out = {"progress", *CLOCKED.get(name[:2], ())}

@@ -1,6 +1,6 @@
-"""The walls between the rooms: which way imports run, who may import what, and how long a file may be.
+"""The walls between the rooms: the direction of imports, allowed imports, and the maximum length of a file.
 
-Data come up through the rooms, imports go down. A room is a file or a folder at the top of the package, or of
+Data flows up through the rooms, imports go down. A room is a file or a folder at the top of the package, or of
 ``_torch``.
 """
 
@@ -39,13 +39,13 @@ FLOORS = (
     {"record"},
     {"errors", "versions"},
 )
-"""The rooms, from the top down: a room imports from the floors below it, and from none beside it."""
+"""The rooms, from the top down: a room imports from the floors below it, and from none on its own floor."""
 
 APART = {"_torch", "_triton", "child"}
-"""Rooms that know nothing but what was seen, and what is below it; ``_torch`` also knows ``_triton``."""
+"""Rooms that use only observations and the floors below them; ``_torch`` also uses ``_triton``."""
 
 ROOMS = {"": 20, "_torch": 15}
-"""The most files and folders of a folder, its ``__init__`` among them."""
+"""Maximum number of files and folders in a folder, its ``__init__`` included."""
 
 WITHOUT_TORCH = [
     name
@@ -58,7 +58,7 @@ parsed = functools.cache(ast.parse)
 
 
 def imports(tree: ast.AST, package: str = "compile_lens") -> Iterator[str]:
-    """Full names that a file imports, also inside functions."""
+    """Return full names that a file imports, including those inside functions."""
     for item in ast.walk(tree):
         if isinstance(item, ast.Import):
             yield from (alias.name for alias in item.names)
@@ -75,7 +75,7 @@ def imports(tree: ast.AST, package: str = "compile_lens") -> Iterator[str]:
 
 
 def private(tree: ast.AST) -> list[str]:
-    """Uses of private torch: imported, reached as an attribute (``torch._dynamo``), or named in a text."""
+    """Return uses of private torch: imported, reached as an attribute (``torch._dynamo``), or named in a text."""
     found = []
     for name in imports(tree):
         parts = name.split(".")
@@ -132,17 +132,17 @@ def test_triton_stays_in_its_folder() -> None:
 
 
 def imported(files: Iterable[str], unwanted: Callable[[str], bool]) -> dict[str, list[str]]:
-    """The unwanted imports of files, by file."""
+    """Return the unwanted imports of files, by file."""
     names = {file: [name for name in imports(parsed(TEXTS[file])) if unwanted(name)] for file in files}
     return {file: unwanted_names for file, unwanted_names in names.items() if unwanted_names}
 
 
 PLACE = re.compile(r"(?:compile_lens\.)?([a-z_]+(?:\.[a-z_]+)*):[A-Za-z_]\w*")
-"""A place that is named in a text, such as ``"views.drawing.svg:to_svg"``."""
+"""A place named in a text, such as ``"views.drawing.svg:to_svg"``."""
 
 
 def module_of(name: str) -> tuple[str, ...]:
-    """The full name of the module in a file of the package, without the package's own."""
+    """Return the full name of the module in a file of the package, without the package's own name."""
     parts = name.removesuffix(".py").split("/")
     return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -151,7 +151,7 @@ MODULES = {module_of(name): name for name in NAMES}
 
 
 def reached(name: str, source: str) -> Iterator[tuple[str, ...]]:
-    """The modules of the package that a file imports, for the type checker too, or names in a text."""
+    """Return the package's modules that a file imports, also for the type checker, or names in a text."""
     package = Path(name).parent.parts
     for item in ast.walk(parsed(source)):
         if isinstance(item, ast.Import):
@@ -177,12 +177,12 @@ def reached(name: str, source: str) -> Iterator[tuple[str, ...]]:
 
 
 def arrows(files: Iterable[tuple[str, str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Importing and imported module, of each import."""
+    """Return the importing and the imported module of each import."""
     return [(module_of(n), other) for n, text in files for other in reached(n, text) if other != module_of(n)]
 
 
 def room_of(module: tuple[str, ...], folder: tuple[str, ...]) -> str:
-    """The room of a folder that a module is in; ``""`` if it is in none."""
+    """Return the room of a folder that contains a module; ``""`` if none does."""
     if module[: len(folder)] != folder:
         return ""
     return module[len(folder)] if len(module) > len(folder) else "__init__"
@@ -191,7 +191,7 @@ def room_of(module: tuple[str, ...], folder: tuple[str, ...]) -> str:
 def between(
     folder: tuple[str, ...], found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]
 ) -> dict[tuple[str, str], str]:
-    """The arrows between the rooms of a folder, each with one import that makes it."""
+    """Return the arrows between the rooms of a folder, each with one import that causes it."""
     made = {}
     for one, other in found:
         rooms = room_of(one, folder), room_of(other, folder)
@@ -201,7 +201,7 @@ def between(
 
 
 def upward(found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> list[str]:
-    """The imports that run up, or to a room that stands apart."""
+    """Return the imports that run up, or into a room that must stay separate."""
     floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
     low = floor["record"]
     wrong = []
@@ -213,7 +213,7 @@ def upward(found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> list[str
 
 
 def circle(edges: Iterable[tuple[object, object]]) -> list[object]:
-    """One circle of the arrows, ``[]`` if there is none."""
+    """Return one cycle of the arrows, ``[]`` if there is none."""
     sorter: graphlib.TopologicalSorter[object] = graphlib.TopologicalSorter()
     for one, other in edges:
         sorter.add(one, other)
@@ -226,7 +226,7 @@ def circle(edges: Iterable[tuple[object, object]]) -> list[object]:
 
 @functools.cache
 def every_arrow() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The imports of the package."""
+    """Return the imports of the package."""
     return arrows(TEXTS.items())
 
 
@@ -275,13 +275,13 @@ def test_the_walls_have_something_to_hold() -> None:
 
 
 def test_a_file_is_short() -> None:
-    """A file that is longer gives one of its nouns a file of its own."""
+    """A file that is longer moves one of its nouns to a new file."""
     lines = {name: text.count("\n") for name, text in TEXTS.items()}
     assert {name: count for name, count in lines.items() if count > LONGEST} == {}
 
 
 def fresh(code: str) -> str:
-    """Return what a new interpreter prints."""
+    """Return the output of a new interpreter."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -328,7 +328,7 @@ def test_every_public_name_can_be_had() -> None:
 
 
 def test_no_module_has_the_name_of_a_public_function() -> None:
-    """Python binds a module as an attribute of its package, so that it would take the function's place."""
+    """Python binds a module as an attribute of its package, which would replace the function."""
     assert not {room_of(module, ()) for module in MODULES} & set(compile_lens.__all__)
 
 

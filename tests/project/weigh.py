@@ -1,7 +1,7 @@
 """Measures of the source tree's size, names and English: ``python -m tests.project.weigh``.
 
-Prints one row for each measure with its bound, and exits with 1 where a bound is exceeded. ``--time`` also runs the
-quick tier of the tests three times and prints the median in seconds; run that on a machine that does nothing else.
+Prints one row for each measure with its bound, and exits with 1 if a bound is exceeded. ``--time`` also runs the
+quick tier of the tests three times and prints the median in seconds; run that on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PACKAGE = ROOT / "compile_lens"
 VIEWS = PACKAGE / "views"
 
 QUESTION_START = re.compile(r"(What|Whether|Where|How|Which|Why|Of|Those)\b")
-"""First words of a docstring that asks or points, where it should say what the thing is or does."""
+"""First words of a docstring that asks or points instead of describing."""
 
 PARTICIPLES = {"found", "made", "said", "told", "asked", "got"}
-"""Names of locals that do not say what the variable holds."""
+"""Names of locals that do not describe the variable's value."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def python_files(*folders: Path) -> list[Path]:
 
 
 def compare_files() -> list[Path]:
-    """Return the files of comparison and difference: Python, JavaScript and CSS, without what the build makes."""
+    """Return the files of comparison and difference: Python, JavaScript and CSS, without build outputs."""
     words = ("compar", "diff", "align")
     return [
         path
@@ -64,7 +64,7 @@ def compare_files() -> list[Path]:
 
 
 def docstrings(tree: ast.AST) -> Iterator[str]:
-    """Yield docstrings of modules, classes and functions, and the strings that stand below constants and fields."""
+    """Yield docstrings of modules, classes and functions, and the strings below constants and fields."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if not isinstance(body, list):
@@ -97,7 +97,7 @@ def words(path: Path) -> int:
 
 
 def measures() -> list[Measure]:
-    """Return all measures of the checkout that this file stands in."""
+    """Return all measures of the checkout that contains this file."""
     files = python_files(PACKAGE)
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     texts = [text for tree in trees for text in docstrings(tree)]

@@ -1,5 +1,5 @@
-"""The viewer's scripts and styles outside of a browser: their types, their form, their unit tests in node, and
-that those which a page carries were built from them.
+"""The viewer's scripts and styles outside of a browser: types, formatting, unit tests in node, and
+that the built files in a page match their sources.
 
 ``npm ci`` in this folder brings what is needed beside Node.js.
 """
@@ -21,7 +21,7 @@ BUILT = HERE.parents[1] / "compile_lens" / "views" / "live" / "built"
 
 
 def _npm(script: str, *arguments: str) -> str:
-    """What a command of ``package.json`` prints; the test fails if the command does."""
+    """Return the output of a command of ``package.json``; the test fails if the command does."""
     npm = shutil.which("npm")
     if npm is None:
         not_here("npm is not on PATH: install Node.js 18 or newer")

@@ -1,4 +1,4 @@
-"""Advice for graph breaks, against plain torch that follows it."""
+"""Compares advice for graph breaks with plain torch that follows it."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ ELSEWHERE = [
 @pytest.mark.cases(quick=3)
 @pytest.mark.parametrize("function", [*ELSEWHERE, Gated()], ids=lambda f: getattr(f, "__name__", "Gated"))
 def test_a_branch_on_another_line_needs_more_than_the_setting_too(function: Callable[..., Any]) -> None:
-    """Plain torch with the setting: one graph, or a break at the branch."""
+    """Plain torch with the setting has one graph, or a break at the branch."""
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         helps = whole(function, torch.ones(4))
     breaks = compile_lens.capture(function, torch.ones(4)).breaks
@@ -244,7 +244,7 @@ def of_an_argument(x: torch.Tensor, rows: tuple[float, ...] = (1.0, 2.0, 3.0, 4.
     ids=["global", "own", "module", "argument"],
 )
 def test_an_element_of_a_list_is_taken_from_a_tensor(function: Any, followed: Callable[..., Any]) -> None:
-    """Torch's own advice makes no whole graph; ours, followed, is one with the same values."""
+    """Torch's own advice does not give a single graph; ours gives one with the same values."""
     x = torch.tensor([0.0, 3.0, 1.0, 2.0])
     torch._dynamo.reset()
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
@@ -307,7 +307,7 @@ def ended(x: torch.Tensor) -> torch.Tensor:
 def test_a_keyword_of_a_logging_call_does_not_come_after_the_graph(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Torch refuses to move the call, or leaves the keyword out."""
+    """Torch refuses to move the call, or drops the keyword."""
     torch._dynamo.reset()
     with torch._dynamo.config.patch(reorderable_logging_functions={print}):
         with contextlib.suppress(torch._dynamo.exc.Unsupported):
@@ -327,7 +327,7 @@ def test_where_the_arguments_do_not_allow_it_the_advice_is_torchs() -> None:
 
 @pytest.mark.parametrize("itself", [True, False], ids=["the step", "a function that calls it"])
 def test_of_a_step_with_a_scheduler_nothing_has_to_change(itself: bool) -> None:
-    """In plain torch the step is compiled, though Dynamo skips what the scheduler puts around it."""
+    """Plain torch compiles the step, though Dynamo skips the scheduler's wrapper around it."""
     sizes: list[int] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A brief keeps its budget, and strings of the user's program stay data in it."""
+"""A brief keeps its budget, and the user program's strings stay data in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curve of memory by budget on the page of its capture: once it was asked for, and with each figure by hand."""
+"""The curve of memory by budget on a capture's page: shown once requested, with each figure computed by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from compile_lens.views.summaries.short_text import text
 
 
 def saving() -> Capture:
-    """A capture that saves a tensor of 4,000 bytes besides inputs and results."""
+    """Return a capture that saves a tensor of 4,000 bytes besides inputs and results."""
     told = samples_findings.told()
     partition = told.compilations[0].partition
     assert partition is not None
@@ -49,7 +49,7 @@ def test_a_capture_without_a_curve_says_how_to_get_it_where_something_is_saved()
     sections = memory(saving()).sections
     assert (NOT_ASKED,) in [s.paragraphs for s in sections if isinstance(s, Prose)]
     assert not any(isinstance(s, Picture) and s.spots for s in sections)
-    for other in (with_curve(), samples_findings.told()):  # what it saves takes no memory of its own
+    for other in (with_curve(), samples_findings.told()):  # the saved value takes no memory of its own
         assert NOT_ASKED not in str(memory(other))
 
 
@@ -80,7 +80,7 @@ def test_no_line_goes_over_a_budget_that_is_not_known() -> None:
     assert [len((line.get("points") or "").split()) for line in lines] == [1, 2]
     circles = [e for e in root.iter() if e.tag.endswith("circle")]
     assert len(circles) == 3 and [e.get("class") for e in circles].count("best") == 1
-    # On a phone the picture is whole, so that its letters keep their size.
+    # On a phone the picture is not scaled, so that its letters keep their size.
     assert WIDTH <= 390 - 2 * 14 and min(map(int, re.findall(r"font:(\d+)px", budget_chart(CURVE)))) >= 11
     assert budget_chart(MemoryCurveRecord("f", "", CURVE.points[:1])) == ""
 

@@ -83,7 +83,7 @@ def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code(
     ):
         assert words in read.words, words
     assert sum((a.get("class") or "") == "cl-column" for _, a in read.tags) == 3, "code side by side"
-    # The corner has no words, so it is no head.
+    # The corner has no text, so it is not a header.
     (heads,) = re.findall(r"<tr[^>]*><td[^>]*></td>(<th.*?)</tr>", document(three()))
     assert re.findall(r"<th[^>]*>([^<]*)</th>", heads) == ["cpu", "h100", "mps"], "figures side by side"
     lines = document(three()).split('class="cl-line"')[1:]

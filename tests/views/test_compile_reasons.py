@@ -1,4 +1,4 @@
-"""Why compilations began: short forms hold the values of the record, and no others."""
+"""Reasons why compiles began: short texts contain the record's values and no others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _guarded(*texts: str) -> Compilation:
             "requires_grad of x False → True",
         ),
         ("0/0: tensor 'x' dtype mismatch. expected Odd, actual Float", "x Odd → float32"),
-        # What the compiler checks without naming both values keeps its own words.
+        # Checks that do not name both values keep the compiler's own wording.
         ("0/0: ___check_obj_id(G['g'], 7) # g(x) # f.py:3 in f", "___check_obj_id(G['g'], 7)"),
         ("0/0: scale == 2.0 # print(scale) # f.py:33 in helper", "guard failed: scale == 2.0"),
         ("0/0: a == b", "guard failed: a == b"),
@@ -51,7 +51,7 @@ def test_the_value_of_now_is_in_the_new_guards() -> None:
     assert change(reason, _guarded("L['scale'] == 3.0")) == "scale 2.0 → 3.0"
     joined = _guarded("2 <= L['x'].size()[0] and L['scale'] == 3.0")
     assert change(reason, joined) == "scale 2.0 → 3.0"
-    # Another value, the same one, no plain value: none of them is what it is now.
+    # Another value, the same one, not a plain value: none of them is the current value.
     for other in ("L['scales'] == 3.0", "L['scale'] == 2.0", "L['scale'] == L['other']", "L['scale'] != 3.0"):
         assert change(reason, _guarded(other)) == "guard failed: scale == 2.0"
     held = _guarded("___check_type_id(L['xs'], …), type=<class 'list'> and len(L['xs']) == 3")
@@ -60,13 +60,13 @@ def test_the_value_of_now_is_in_the_new_guards() -> None:
 
 
 def test_a_form_for_every_value_says_so() -> None:
-    """What torch 2.13 guards of a float that became a symbol: its type, and that it is a number."""
+    """Torch 2.13 guards a float that became a symbol by its type, and that it is a number."""
     reason = "1/0: scale == 2.0 # print(scale) # f.py:33 in helper"
     asked = "___check_type_id(L['scale'], …), type=<class 'float'>"
     assert change(reason, _guarded(asked)) == "scale 2.0 → any float"
     number = "2 <= L['x'].size()[0] and not math.isnan(L['scale'])"
     assert change(reason, _guarded(number, asked)) == "scale 2.0 → any float but nan"
-    # Where more is asked of it, not every one fits.
+    # With further guards, not every value matches.
     for more in (
         "L['scale'] > 1.0",
         "not math.isnan(L['scale']) and L['scale'] != 3.0",
@@ -115,14 +115,14 @@ def test_why_each_began() -> None:
         CompileReason("guard failed: scale == 2.0", "1/0: scale == 2.0\nmore", True),
         CompileReason("continues after a break"),
     ]
-    # Another function than the one in which the graph broke was called by something else.
+    # A function other than the one with the graph break has another caller.
     assert compile_reason(_program(first, dataclasses.replace(called, function="other")), 1) == CompileReason(
         "called"
     )
 
 
 def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None:
-    """By hand: the line broke at 4 and at 33. Where a break was passed over nobody can tell which is continued."""
+    """By hand: the line broke at 4 and at 33. If a break was suppressed, the continued one is unknown."""
 
     def broke(name: str, id: str, start: int, end: int) -> Compilation:
         return Compilation(id, name, "f.py", 7, ending=Ending("graph break", "", (at(start, end),)))

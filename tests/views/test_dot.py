@@ -1,4 +1,4 @@
-"""DOT text: valid for Graphviz whatever the names, and the same graph as the record."""
+"""DOT text is valid for Graphviz whatever the names, and is the same graph as the record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pygraphviz = pytest.importorskip("pygraphviz", reason="reads the DOT text back")
 
 
 def drawn_lines(label: str) -> list[str]:
-    """What Graphviz draws for a node whose quoted label is ``label``."""
+    """Return the lines that Graphviz draws for a node whose quoted label is ``label``."""
     svg = pygraphviz.AGraph(string=f"digraph {{ a [label={label}] }}").draw(format="svg", prog="dot")
     root = ElementTree.fromstring(svg)
     return ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -69,7 +69,7 @@ def test_graphviz_draws_the_text_itself(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 @for_all(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x2FF), min_size=1, max_size=40))
 def test_any_text_is_drawn_as_it_is(text: str) -> None:
-    # U+00A0 and the like come back as they are; only a whole label of blanks has nothing to draw.
+    # U+00A0 and the like are preserved; only a label of blanks alone has nothing to draw.
     assert drawn_lines(quote(text)) == [clean(text)]
 
 

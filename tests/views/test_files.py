@@ -1,4 +1,4 @@
-"""Saving and loading: whole or not at all, clear refusals, nothing left behind."""
+"""Saving and loading: complete or not at all, clear refusals, no leftover files."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_bad_places(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # By a refusal of the system call: root may write everywhere.
+    # Simulated by a refused system call: root may write everywhere.
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
@@ -149,7 +149,7 @@ def test_permissions_and_links(tmp_path: Path) -> None:
 
 
 def test_a_name_that_a_dead_process_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Process numbers come again, and so do the names that are made of them."""
+    """The system reuses process ids, and with them the file names that contain them."""
     monkeypatch.setattr(files, "_count", itertools.count())
     left = [tmp_path / f".compile_lens-{os.getpid()}-{n}.tmp" for n in range(3)]
     for path in left:

@@ -1,4 +1,4 @@
-"""Findings: one plain form of what the record tells, which every view shows. On records made by hand."""
+"""Findings: one plain representation of the record's facts, shown by every view. On records built by hand."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_crowd_of_rows_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(every.rows) == 1 and every.left == 1 and every.where == "capture.decisions"
 
 
-# The others
+# The other findings
 
 
 def test_lowering_tells_inlined_from_kept() -> None:
@@ -239,7 +239,7 @@ def test_ablations_stand_side_by_side_with_their_code() -> None:
     figures = dict(first.figures)
     assert figures["launches"] == "2" and printed(figures["moved"]) == "~20 kB"
     assert "max_fusion_size = 1" in first.words and "a note" in first.words
-    assert dict(last.figures)["launches"] == "3"  # the capture's own
+    assert dict(last.figures)["launches"] == "3"  # that of the capture
     sources = {k.source for k in capture.kernels if k.source}
     assert {block.text for block in last.blocks} == sources
 
@@ -325,7 +325,7 @@ def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
 def test_templates_that_the_device_refuses_are_no_contenders_there(
     limit: int, built: bool, words: str
 ) -> None:
-    """The one of the sample asks for 24,576 bytes a block."""
+    """The sample's template requires 24,576 bytes a block."""
     told, there = samples_findings.told(), h100().target
     assert there is not None
     model = dataclasses.replace(
@@ -391,7 +391,7 @@ def test_a_reduction_in_two_kernels_is_in_parts_and_not_computed_twice() -> None
 
 
 def test_what_no_line_computes_is_not_computed_again() -> None:
-    """As in the second half of a split reduction: Inductor names all that stands above it."""
+    """In the second half of a split reduction Inductor names everything that precedes it."""
     capture = samples_findings.told()
     first = capture.compilations[0]
     code = first.code["forward"]

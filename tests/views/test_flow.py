@@ -1,4 +1,4 @@
-"""The order of a page, the same in text, Markdown and HTML, and the words of its flow."""
+"""A page has the same order in text, Markdown and HTML, and its flow the same words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def said(capture: Capture) -> list[list[str]]:
 
 
 def test_the_way_of_each_phase() -> None:
-    """Counted by hand in the source of the sample and in its ledger."""
+    """Counted by hand in the sample's source and in its ledger."""
     assert said(samples.sample()) == [
         [
             "forward: 1 line → traced → 5 calls → joint 17 → 5 ops → inlined → 1 loop → fused → 1 group "
@@ -65,7 +65,7 @@ def test_what_was_not_seen_and_what_there_is_not() -> None:
 
 
 class Read(HTMLParser):
-    """What a reader without styles has: texts, a line for each element that is no word in a line; rows of tables."""
+    """Collects a page as read without styles: texts, a line for each non-inline element, and rows of tables."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def test_one_order_and_the_same_words(make: Callable[[], Capture]) -> None:
 
 
 def test_without_styles_the_stages_are_a_table() -> None:
-    """As a terminal's browser shows it: not forty lines of a word each."""
+    """A terminal browser shows it like this: not forty lines of one word each."""
     read = Read(html.static(samples.sample()))
     start = read.lines.index(next(line for line in read.lines if line.startswith("Flow")))
     end = read.lines.index(next(line for line in read.lines if line.startswith("Ledger")))

@@ -1,4 +1,4 @@
-"""Figures in the head of a page: of one set of graphs, in one unit for each quantity, with whose they are."""
+"""Figures in the header of a page cover one set of graphs, use one unit per quantity and name what they count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compile_lens.views.words.outcome import saved, saving
 
 
 def graph(eager: int | None, before: int | None, after: int) -> Ledger:
-    """The ledger of one graph with one launch."""
+    """Return the ledger of one graph with one launch."""
     row = Row(
         "inference",
         None if eager is None else Figure(eager),
@@ -47,7 +47,7 @@ def heads(*parts: Ledger) -> list[str]:
 
 
 def test_work_and_bytes_are_of_the_same_graphs() -> None:
-    """Of one of four the eager operators are known: the bytes of the others do not stand beside them."""
+    """Eager operators are known for one of four graphs, so the bytes of the others are not shown beside them."""
     four = graph(2, 128, 64), graph(None, 144, 72), graph(None, 80, 40), graph(None, 136, 72)
     assert heads(*four) == [
         "work, 1 of 4 graphs: 2 eager ops → 1 launch",
@@ -92,7 +92,7 @@ def test_only_a_fifth_or_more_has_the_colour_of_a_saving(
 
 
 def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
-    """By hand: eager PyTorch moves 40, its ATen operators 75, and what is compiled 60."""
+    """By hand: eager PyTorch moves 40, its ATen operators 75, and compiled code 60."""
     row = dataclasses.replace(graph(2, 75, 60).total, eager_bytes=Figure(40, MODELLED), launches=Figure(2))
     _, moved = (saved(each) for each in saving(_ledger(row)))
     assert moved == "memory traffic, eager operators before, none saved by fusion: ~40 B → ~60 B"
@@ -103,7 +103,7 @@ def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
 
 
 def test_none_saved_is_said_only_where_eager_pytorch_moves_and_launches_no_more() -> None:
-    """By hand: eager PyTorch moves 100 in 3 operators; 40 of it copies what the graph handed to Inductor does not."""
+    """By hand: eager PyTorch moves 100 in 3 operators; 40 of it are copies that Inductor's graph does not have."""
     row = dataclasses.replace(graph(3, 80, 60).total, eager_bytes=Figure(100, MODELLED), copied_bytes=40)
 
     def line(**changes: object) -> str:

@@ -1,4 +1,4 @@
-"""The HTML report: what it holds, that an untrusted notebook keeps it, that no user's string is markup."""
+"""The HTML report is complete, survives an untrusted notebook, and contains no user string as markup."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ VARIANTS = (
     samples_machine.h100,
 )
 
-# What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
+# The part that JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
 TAGS = {"b", "div", "span", "pre", "details", "summary", "img", "table", "tr", "th", "td"}
 ATTRIBUTES = {"class", "style", "src", "alt", "title", "open", "colspan", "tabindex"} | {
     "loading",
     "cellpadding",
 }
-"""``loading`` may go: pictures then load at once, needed or not; and so may ``tabindex``."""
+"""``loading`` may go: pictures then load at once, needed or not; ``tabindex`` may go too."""
 VOID = {"img"}
 PROPERTIES = {
     "align-items", "background", "border", "border-bottom", "border-collapse", "border-left",
@@ -56,7 +56,7 @@ PROPERTIES = {
 
 
 class Page(HTMLParser):
-    """Elements, attributes and text of a fragment; fails on an element that is not closed in order."""
+    """Collects elements, attributes and text of a fragment; fails on an element that is not closed in order."""
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -108,7 +108,7 @@ class Page(HTMLParser):
 
 
 def drawing(image: dict[str, str]) -> str:
-    """The SVG text of an image."""
+    """Return the SVG text of an image."""
     head, _, data = image["src"].partition(",")
     assert head == "data:image/svg+xml" and "#" not in data
     return unquote(data)
@@ -169,8 +169,8 @@ def test_graphs_are_pictures_with_words() -> None:
     capture = samples.sample()
     page = Page(html.static(capture))
     drawn = {i["alt"]: drawing(i) for i in page.images}
-    # 11 graphs, of which pre-grad and both post-grads are as the stage before, the joint one is two others,
-    # that of Dynamo is drawn in ATen operators, and loops and groups hold one operation each.
+    # 11 graphs: pre-grad and both post-grads equal the stage before, the joint one is two others, Dynamo's is drawn in
+    # ATen operators, and loops and groups contain one operation each.
     assert len(page.images) == 2
     assert any("stage backward: 15 nodes, 12 operations" in alt for alt in drawn)
     for svg in drawn.values():
@@ -274,11 +274,11 @@ def test_a_large_capture_is_trimmed_honestly() -> None:
     capture = samples.layers(24, code_lines=1000)
     size = sum(len(t) for t in capture.code.values())
     assert size > 2_000_000 and sum(len(g.nodes) for g in capture.compilations[0].graphs.values()) > 14_000
-    start = time.process_time()  # of this process: what else the machine does is no fault of the page's
+    start = time.process_time()  # of this process: the machine's other load is not the page's fault
     page = html.page(capture)
     seconds = time.process_time() - start
     assert len(page) < 15_000_000
-    assert seconds < 15  # the aim is 5 s; this catches what grows faster than the capture
+    assert seconds < 15  # the aim is 5 s; this catches growth faster than the capture's
     assert re.search(r"[\d,]+ of [\d,]+ lines \([\d,]+ characters\) left out", page)
     assert "capture.save('capture.json')" in page
 
@@ -353,10 +353,10 @@ def test_ink_is_readable() -> None:
 
 
 def test_text_on_a_ground_of_its_own() -> None:
-    # A dark host must not show through: whatever sets an ink stands on a ground that the page set.
+    # A dark host must not show through: every element with a text colour has a background that the page set.
     page = html.static(samples.sample())
     assert "background:#fff;" in page.partition(">")[0] and "color:#1f2328" in page.partition(">")[0]
-    # Elements that hosts give colours of their own; all others inherit the page's.
+    # Elements to which hosts assign colours; all others inherit the page's.
     for tag in re.findall(r"<(?:pre|tr|table)\b[^>]*>", page):
         assert "background:" in tag, tag
     for tag in re.findall(r"<(?:pre|table)\b[^>]*>", page):

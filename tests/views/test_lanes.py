@@ -1,4 +1,4 @@
-"""Lanes of time as SVG: one scale, an axis of round numbers, and any text."""
+"""Timeline lanes as SVG: one scale, an axis of round numbers, and any text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def drawn(*charts: Chart, stamp: str = "by hand") -> ElementTree.Element:
 
 
 def bars(drawing: ElementTree.Element) -> list[tuple[float, float]]:
-    """Left and width of each bar."""
+    """Return left and width of each bar."""
     boxes = (r for r in drawing.iter(f"{SVG}rect") if r.attrib["class"] != "paper")
     return [(float(box.attrib["x"]), float(box.attrib["width"])) for box in boxes]
 
@@ -63,7 +63,7 @@ def test_nothing_leaks_into_the_page_that_holds_it() -> None:
 
 
 def test_a_label_stands_where_it_fits() -> None:
-    """In its bar; a part's beside it, where nothing follows at once; else a word is cut, and no number."""
+    """A label is in its bar, or beside that of a part if nothing follows at once; a word may be cut, but no number."""
     spans = {"left out": (0, 1), "turn 12": (1, 40), "calculation": (41, 70), "shown": (111, 800)}
     bars = tuple(Bar(start * 1e-6, s * 1e-6, "part", label) for label, (start, s) in spans.items())
     beside = Lane("b", (Bar(0.0, 1e-6, "part", "after it"), Bar(5e-4, 1e-6, "work", "never")))

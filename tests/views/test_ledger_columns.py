@@ -1,4 +1,4 @@
-"""A column that is added to the one table of columns stands in every view; a language without its words fails."""
+"""A column added to the common table appears in every view; a language without its translation fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shortcuts of our lexers: every character has the ink that Pygments' own lexer gives it."""
+"""The shortcuts of our lexers colour every character as Pygments' own lexer does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CPP = [
 
 
 def recorded() -> Iterator[tuple[str, str]]:
-    """The generated code of the recorded captures, kernel by kernel and whole."""
+    """Return the generated code of the recorded captures, kernel by kernel and whole."""
     held = json.loads((ROOT / "tests/measures/records/torch-2.13.json").read_text(encoding="utf-8"))
 
     def walk(part: object) -> Iterator[tuple[str, str]]:
@@ -54,7 +54,7 @@ def recorded() -> Iterator[tuple[str, str]]:
 
 
 def inks(tokens: Iterator[tuple[object, str]]) -> list[int]:
-    """The ink of each character; space has that of what stands before it."""
+    """Return the colour of each character; a space has that of the preceding character."""
     found: list[int] = []
     ink = 0
     for kind, value in tokens:

@@ -1,6 +1,6 @@
-"""Records that are far longer or deeper than any program's: refused when opened, or shown by every view.
+"""Records far longer or deeper than those of real programs are refused when opened, or shown by every view.
 
-``LONG`` nodes in a row are more than Python's limit of calls in each other, so that a recursion over them would fail.
+``LONG`` nodes in a row exceed Python's recursion limit, so that a recursion over them would fail.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def quick_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changed(key: str, change: Callable[[dict[str, Any]], Any]) -> str:
-    """The JSON text of the sample, of which one graph, or with ``""`` each, is changed in place."""
+    """Return the JSON text of the sample in which ``change`` edits the graph ``key``, or each graph for ``""``."""
     raw = json.loads(samples.sample().to_json())
     found = 0
     for stage in raw["compilations"][0]["stages"]:
@@ -47,7 +47,7 @@ def changed(key: str, change: Callable[[dict[str, Any]], Any]) -> str:
 def nodes(
     count: int, module: Callable[[int], str] = lambda i: "", circle: bool = False
 ) -> list[dict[str, Any]]:
-    """Nodes in a row, each of which takes the one before it, and comes from one of that name."""
+    """Return nodes in a row, each of which takes the one before it, and comes from one of that name."""
     tensor = {"dtype": "float32", "shape": [1000], "stride": [1], "device": "cpu", "nbytes": 4000}
     made = []
     for i in range(count):
@@ -61,7 +61,7 @@ def nodes(
 
 
 def bodies(depth: int) -> str:
-    """A graph in a graph in a graph, as JSON text: ``json.dumps`` itself would not come to the end of it."""
+    """Return a graph in a graph in a graph, as JSON text, which ``json.dumps`` itself could not finish."""
     text = changed("dynamo", lambda graph: graph.update(subgraphs=["here"]))
     body = '["body", {"stage": "dynamo", "phase": "", "before": "", "nodes": [], "subgraphs": ['
     return text.replace('"here"', body * depth + "]}]" * depth)
@@ -77,7 +77,7 @@ def circle_within(graph: dict[str, Any]) -> None:
 
 
 def wide(graph: dict[str, Any]) -> None:
-    """Bytes and elements that no float holds, were they multiplied."""
+    """Set bytes and elements whose product no float can represent."""
     for node in graph["nodes"]:
         for tensor in node.get("outputs", ()):
             tensor.update(shape=[2**63] * 40, stride=[2**63] * 40, nbytes=2**64 - 1)
@@ -134,7 +134,7 @@ def long(count: int, circle: bool) -> str:
 
 
 def seconds(count: int, circle: bool) -> dict[str, float]:
-    """What opening a record and each view of it takes of the processor, without other processes and old garbage."""
+    """Return the CPU time of opening a record and of each of its views, without other processes and old garbage."""
     text, taken = long(count, circle), {}
 
     def timed(name: str, made: Callable[[], Any]) -> Any:
@@ -157,7 +157,7 @@ def seconds(count: int, circle: bool) -> dict[str, float]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
 def test_time_grows_as_the_nodes_do(circle: bool) -> None:
-    """Four times the nodes take about four times as long; what looks at all pairs of them would take sixteen times."""
+    """Four times the nodes take about four times as long; code that compares all pairs would take sixteen times."""
     few, many = seconds(3_000, circle), seconds(12_000, circle)
     grown = {name: (few[name], taken) for name, taken in many.items() if taken > 10 * few[name] + 0.2}
     assert len(many) > 15 and many["json"] > 0.1 and grown == {}
@@ -166,12 +166,12 @@ def test_time_grows_as_the_nodes_do(circle: bool) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
 def test_two_hundred_thousand_nodes(circle: bool) -> None:
-    """Minutes, most of it for reading: everything but the drawings, whose time ``test_layout`` bounds."""
+    """It takes minutes, mostly for reading: everything but the drawings, whose time ``test_layout`` bounds."""
     assert mutations.bare(long(HUGE, circle), drawn=False) == {}
 
 
 def test_many_choices_beside_a_loop_are_said_in_short_time() -> None:
-    """Each choice doubles the numbers that are possible: they are not written down one by one."""
+    """Each choice doubles the possible numbers, so they are not listed one by one."""
     choices = [(Count(2**i), Count(0)) for i in range(60)]
     loop = (Count(iterations=(Count(1),)), Count(0))
     assert "per iteration" in count(either=[*choices, loop]).text()

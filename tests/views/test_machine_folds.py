@@ -1,4 +1,4 @@
-"""What of machine code is folded: texts as compilers write them, and which lines of them are instructions."""
+"""Folding of machine code: texts as compilers write them, and which of their lines are instructions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ kernel:
 
 
 def shown(kind: str, text: str, linked: tuple[int, ...] = ()) -> list[str]:
-    """The lines that stand open."""
+    """Return the unfolded lines."""
     hidden = {n for fold in machine_folds(kind, text, linked) for n in range(fold.first, fold.last + 1)}
     return [line.strip() for n, line in enumerate(text.rstrip("\n").split("\n"), 1) if n not in hidden]
 
@@ -127,7 +127,7 @@ def test_instructions_and_their_labels_stand_open() -> None:
         "cos.approx.f32",
         "$L__BB0_1:",
         "ret;",
-        "}",  # a fold would take as much room
+        "}",  # a fold would take as much space
     ]
     assert [line.split()[0] for line in shown("assembly", LOC)] == [
         "vmulps",
@@ -161,7 +161,7 @@ def test_a_cold_part_is_folded_by_its_name() -> None:
     assert machine_folds("assembly", COLD, (10,)) == []
     assert (
         machine_folds("assembly", COLD[: COLD.index("kernel.cold:\n") + 12]) == []
-    )  # its name alone: no room saved
+    )  # its name alone: no space saved
 
 
 def test_a_linked_line_stays() -> None:

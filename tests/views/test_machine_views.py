@@ -1,4 +1,4 @@
-"""Machine code, launch configurations and device models in every view, on records made by hand."""
+"""Machine code, launch configurations and device models in every view, on records built by hand."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_the_text_page_repeats_no_list_and_holds_no_code() -> None:
 def test_the_static_page_holds_the_last_form_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page(html.static(made.h100()))
     lines = made.SASS.rstrip().split("\n")
-    # What is no instruction is folded, and nothing is lost.
+    # Other lines than instructions are folded, and nothing is lost.
     (at,) = [i for i, shown in enumerate(page.listings) if shown.lstrip().startswith("/*0000*/")]
     assert [one.rstrip("\n") for one in page.listings[at - 1 : at + 1]] == [
         "\n".join(lines[:2]),
@@ -275,5 +275,5 @@ def test_the_short_stamp_says_what_was_built_for_a_device_that_is_not_there(foun
     words = {"generated only": "generated only", "built": "built, not run"}[found]
     assert stamp.short(dataclasses.replace(capture, compilations=compilations)) == f"device absent, {words}"
     assert stamp.short(samples.sample()) == "code only, not run"
-    # Beside the name of the device, which the long one begins with.
+    # Beside the short device name, with which the long one begins.
     assert stamp.short(dataclasses.replace(capture, compilations=())) == "nothing generated"

@@ -1,4 +1,4 @@
-"""Display in a notebook kernel, in terminal IPython and in plain Python: once each."""
+"""A capture is displayed exactly once in a notebook kernel, in terminal IPython and in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers with which the page of a model opens, counted apart from them."""
+"""The answers at the top of a model's page, counted independently of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_small_function_has_no_answers() -> None:
 
 
 def test_the_answers_of_a_long_function() -> None:
-    """By hand: one line has the matrix of 256 KiB, which no other line of 64 elements comes near."""
+    """By hand: one line has the matrix of 256 KiB, far larger than any other line of 64 elements."""
 
     def long(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         for _ in range(24):
@@ -59,7 +59,7 @@ def test_recompiles_that_were_not_observed_are_no_zero(monkeypatch: pytest.Monke
 
 
 def test_each_kernel_of_written_attention_says_why_it_is_separate() -> None:
-    """By hand: both matrix products are library calls, and the kernel of softmax stands between them."""
+    """By hand: both matrix products are library calls, and the softmax kernel is between them."""
 
     def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         scores = (q @ k.mT) * 0.5
@@ -79,7 +79,7 @@ def test_each_kernel_of_written_attention_says_why_it_is_separate() -> None:
 
 
 def test_a_remedy_names_the_lines_of_the_loops_that_it_is_for() -> None:
-    """By hand: what is said first is of the product above, whose remedy this is not."""
+    """By hand: the first text describes the product above, to which this remedy does not apply."""
 
     def mixed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         x = torch.nn.functional.silu(a) * b

@@ -1,4 +1,4 @@
-"""The headline: torch's words with torch's numbers, and green only where all of the program was compiled."""
+"""The headline uses torch's words with torch's numbers, and is green only if the whole program was compiled."""
 
 from __future__ import annotations
 
@@ -216,14 +216,14 @@ def test_a_failure_of_the_summary_has_its_line() -> None:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        # As torch says it of what it skips: the first is from a graph break in `inspect.getsource`.
+        # Torch's text for frames that it skips: the first is from a graph break in `inspect.getsource`.
         (
             "the function `_f` in file `/home/ann/a b/lib/python3.11/site-packages/torch/package/importer.py` should",
             "the function `_f` in file `torch/package/importer.py` should",
         ),
         ("in file /home/ann/work/train.py, line 7", "in file train.py, line 7"),
         (r"module `C:\Users\ann\my work\train.py` is skipped", "module `train.py` is skipped"),
-        # What is no file of the machine stays as it is.
+        # A path that is not a file of the machine stays as it is.
         ("see https://pytorch.org/a.html for 3/4 of `/`", "see https://pytorch.org/a.html for 3/4 of `/`"),
         ("`train/loop.py` and a / b.c", "`train/loop.py` and a / b.c"),
     ],

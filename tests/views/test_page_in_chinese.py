@@ -1,4 +1,4 @@
-"""The live page in Chinese: which pages are, and the table of their sentences."""
+"""Choice of pages that are in Chinese, and the table of their sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACE = re.compile(r"\{([nwc=]?)\}")
 
 @pytest.fixture
 def in_english() -> Iterator[None]:
-    """Pages are in English again afterwards."""
+    """Restore pages in English afterwards."""
     yield
     language.use(ENGLISH)
 
@@ -82,7 +82,7 @@ def _examples(script: str) -> list[tuple[str, str]]:
 
 
 def test_the_static_layer_is_translated_as_the_scripts_do() -> None:
-    """By the table and the examples of the tests of ``translator.js``."""
+    """Both use the same table and the examples of the tests of ``translator.js``."""
     script = (Path(__file__).parents[1] / "viewer" / "translation.test.mjs").read_text("utf-8")
     rows = re.search(r"new Translator\((\[.*?\n  \])\)", script, re.DOTALL)
     assert rows is not None

@@ -1,4 +1,4 @@
-"""How large the page of a small capture is: what a notebook holds for each cell that shows one."""
+"""Bounds the page size of a small capture, which a notebook stores for each cell that shows one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_cell_of_sin_and_cos_is_small(width: int, monkeypatch: pytest.MonkeyPa
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
-    # Both on every machine, since nothing is built. Of 512 bits, 1000 elements leave a rest: 3 kB more of code.
+    # The same on every machine, since nothing is built. With 512 bits, 1000 elements have a tail: 3 kB more of code.
     vectors = {256: cpu_vec_isa.VecAVX2, 512: cpu_vec_isa.VecAVX512}[width]()
     monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", lambda: [vectors])
     found = capture(f, torch.rand(1000, requires_grad=True))

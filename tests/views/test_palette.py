@@ -1,4 +1,4 @@
-"""The colours of units: told apart by every eye, and legible on light and on dark pages."""
+"""The colours of units are distinguishable by every eye, and legible on light and on dark pages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def linear(colour: str) -> list[float]:
 
 
 def lab(colour: str, sight: str) -> tuple[float, float, float]:
-    """CIE L*a*b* (D65) of a colour as an eye sees it."""
+    """Return CIE L*a*b* (D65) of a colour as an eye sees it."""
     light = linear(colour)
     r, g, b = (
         min(1.0, max(0.0, sum(m * c for m, c in zip(row, light, strict=True)))) for row in SIGHTS[sight]
@@ -94,7 +94,7 @@ def test_texts_on_the_colours_and_bars_on_the_page_stand_out(theme: str) -> None
 
 
 def test_the_page_has_the_same_colours_as_what_python_draws() -> None:
-    """The style sheet is packed when it is built, and holds them too."""
+    """The style sheet is packed when it is built, and contains them too."""
     sheet = (VIEWER / "web" / "shell" / "palette.css").read_text(encoding="utf-8")
     of = {name: (light, dark) for name, light, dark in _RULE.findall(sheet)}
     units = {f"unit-{n}-fill": (unit.fill, unit.dark_fill) for n, unit in enumerate(UNITS)}

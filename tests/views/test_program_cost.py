@@ -1,4 +1,4 @@
-"""A program with many breaks and recompiles: its pages cost about as many times more as it has more of them."""
+"""The pages of a program with many breaks and recompiles grow no faster than their number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from compile_lens.views.subjects.program import document
 
 
 def broken(breaks: int, again: int) -> ProgramRecord:
-    """A function with so many graph breaks, and one that was compiled so often again."""
+    """Return a function with this many graph breaks, and one that was recompiled this many times."""
     code, frames, graphs = ((10, 10 + 2 * breaks),), [], []
     for i in range(breaks):
         at = Frame("t.py", 10 + 2 * i, "f", "print()", 4, 11)

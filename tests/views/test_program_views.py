@@ -1,4 +1,4 @@
-"""A program in text, Markdown and HTML: the same facts, counted by hand; nothing of the program's own is markup."""
+"""A program in text, Markdown and HTML has the same facts, counted by hand, and no markup from the program."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_view_says_the_same() -> None:
     page = _flat(re.sub(r"</?a\b[^>]*>", "", html.page(document(program()))))
     for finding in document(program()).findings:
         for section in finding.sections:
-            if isinstance(section, (Picture, Listings)):  # the tables beside it say the same
+            if isinstance(section, (Picture, Listings)):  # the tables beside it have the same figures
                 continue
             if isinstance(section, Prose):
                 rows: list[tuple[str, ...]] = [section.paragraphs]
@@ -94,7 +94,7 @@ def test_every_view_says_the_same() -> None:
 
 
 def _timed() -> ProgramRecord:
-    """10 s, of which 6 in the backend, of which 4 in Inductor; 3 s of building in another thread beside it."""
+    """Return 10 s, of which 6 in the backend, of which 4 in Inductor; 3 s of building in another thread beside it."""
     second = 1e6
     events = (
         CompileEvent("dynamo", 0.0, 10 * second, 0, "0/0", depth=0),
@@ -108,7 +108,7 @@ def _timed() -> ProgramRecord:
 
 
 def test_rows_of_threads_that_add_up_to_more_than_passed_say_so() -> None:
-    # By hand: 10 s and, from second 6 on, 3 s in another thread; 2 s at second 100. 15 s are in rows, 12 s passed.
+    # By hand: 10 s and, from second 6 on, 3 s in another thread; 2 s at second 100. 15 s are in rows, 12 s elapsed.
     timed = _timed()
     functions, parts = _tables(timed)
     (words,) = functions.words
@@ -303,7 +303,7 @@ def test_a_program_in_a_cell_and_in_json() -> None:
 
 
 def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
-    """``eager_on_recompile`` runs the form of each call that fits one: of three calls one may be eager."""
+    """``eager_on_recompile`` runs the cache entry of each call that matches one: of three calls one may be eager."""
     at = Frame("t.py", 3, "f")
     perhaps = Cause(NOT_EVALUATED, at, "f", 3, certain=False, eager_kind=STANCE)
     said = words.head(perhaps)

@@ -1,4 +1,4 @@
-"""Advice of the short text to keep less for the backward, where that is a large part of the peak."""
+"""The short text advises saving less for the backward if that is a large part of the peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sentence stands in one place: the live page gets what Python says too with its data, not written again."""
+"""Each sentence is defined once: the live page receives sentences shared with Python with its data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PACKAGE = Path(compile_lens.__file__).parent
 SCRIPTS = PACKAGE / "views" / "live" / "web"
 
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
-"""A text in double quotes or in backquotes: the formatter leaves no others."""
+"""A text in double quotes or in backquotes: the formatter leaves no other quotes."""
 
 
 def script_sentences(text: str) -> Iterator[str]:
-    """The sentences in the literals of a script: what has at least four words, values left out."""
+    """Return the sentences in the literals of a script: those of at least four words, without values."""
     text = re.sub(r"/\*.*?\*/|(?m:^\s*//[^\n]*)", "", text, flags=re.DOTALL)
     for plain, template in LITERAL.findall(text):
         for part in re.split(r"\$\{[^}]*\}", plain or template):
@@ -28,7 +28,7 @@ def script_sentences(text: str) -> Iterator[str]:
 
 
 def python_sentences(text: str) -> Iterator[str]:
-    """Those in the literals of a Python file, documentation left out."""
+    """Return those in the literals of a Python file, without documentation."""
     tree = ast.parse(text)
     documentation = {
         item.value
@@ -47,7 +47,7 @@ def _sentence(text: str) -> Iterator[str]:
 
 
 def twice(scripts: list[str], files: list[str]) -> list[str]:
-    """Sentences of scripts that are also, or are part of, or hold, a sentence of Python files."""
+    """Return sentences of scripts that equal, contain or are part of a sentence of Python files."""
     known = {said for text in files for said in python_sentences(text)}
     found = {said for text in scripts for said in script_sentences(text)}
     return sorted(said for said in found if any(said in other or other in said for other in known))

@@ -1,4 +1,4 @@
-"""The story of a capture: on records made by hand each sentence, and that nothing is said that is not in the record."""
+"""The story of a capture: each sentence on records built by hand, and no claim that the record lacks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ In all
 
 
 def said(capture: Capture, *keys: str) -> list[str]:
-    """The sentences with these keys."""
+    """Return the sentences with these keys."""
     return [s.text for s in capture.story().sentences if s.key in keys]
 
 
@@ -77,7 +77,7 @@ def one(capture: Capture, key: str) -> str:
 
 
 def first(capture: Capture, **changes: object) -> Capture:
-    """The capture, its first compilation changed."""
+    """Return the capture with its first compilation changed."""
     made = dataclasses.replace(capture.compilations[0], **changes)  # type: ignore[arg-type]
     return dataclasses.replace(capture, compilations=(made, *capture.compilations[1:]))
 
@@ -161,7 +161,7 @@ def test_breaks_recompiles_and_dynamic_sizes() -> None:
 
 
 def test_no_view_calls_the_rest_of_a_function_as_dynamo_does() -> None:
-    """It is the function after a line, in headings, sentences and stacks; data keep the name."""
+    """Headings, sentences and stacks call it the function after a line; data keep the name."""
     capture = samples.graph_break()
     rest = capture.compilations[1].function
     frame = Frame("/home/ada/example.py", 8, rest, "return y")
@@ -267,7 +267,7 @@ def test_stages_that_there_are_not_are_told_together() -> None:
 
 
 def test_what_is_merged_is_no_change_of_inductors() -> None:
-    """``fx_graph_cse`` is called by AOTAutograd's partitioner: as in sin² + cos², where both sines are one."""
+    """AOTAutograd's partitioner calls ``fx_graph_cse``: in sin² + cos² it merges both sines."""
     pairs = (Rewrite("", ("sin_1",), ("sin",)), Rewrite("", ("cos_1",), ("cos",)))
     merged = Pass("forward", MERGING, 22, 20, pairs)
     found = first(samples.sample(), passes=(merged,))
@@ -281,7 +281,7 @@ def test_what_is_merged_is_no_change_of_inductors() -> None:
 
 
 def test_lines_of_a_text_are_words_of_a_paragraph() -> None:
-    """Torch's advice has several."""
+    """Torch's advice has several lines."""
     failure = Failure("dynamo", "ValueError", "no", hint="Leave it out.\n  Or write a loop.\n")
     told = one(dataclasses.replace(samples.sample(), failure=failure), "advised")
     assert told.endswith(": Leave it out. Or write a loop.")

@@ -1,4 +1,4 @@
-"""Groups, kernels and launches that are not as many: reconciled by what the record says, counted again in its text."""
+"""Groups, kernels and launches of different number: reconciled from the record, recounted in its text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def normed(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def phases(found: Any) -> dict[str, tuple[int, int, int, int, int]]:
-    """By phase: groups, kernels, launches, kernels of more than one launch, kernels of more groups than launches; from
-    the saved JSON and the text of ``call`` in the generated module."""
+    """Return by phase: groups, kernels, launches, kernels of more than one launch, kernels of more groups than
+    launches, from the saved JSON and the text of ``call`` in the generated module."""
     (compilation,) = json.loads(found.to_json())["compilations"]
     made = {}
     for stage in compilation["stages"]:

@@ -1,4 +1,4 @@
-"""The story in Chinese: the same sentences about the same things, in another table."""
+"""The story in Chinese has the same sentences about the same items, from another table."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_it_says_the_same_of_the_same(name: str) -> None:
 
 
 def numbers(text: str) -> Counter[str]:
-    """The numbers that a text has in digits, also those in names, in no order."""
+    """Return the numbers that a text has in digits, including those in names, in no order."""
     return Counter(re.findall(r"\d(?:[\d.,]*\d)?", text))
 
 

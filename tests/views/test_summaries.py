@@ -1,4 +1,4 @@
-"""Short texts: at most 25 lines, at most 30 of Markdown, never over a budget of tokens, and strings stay data."""
+"""Short texts have at most 25 lines, 30 of Markdown, never exceed a token budget, and keep strings as data."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_was_not_observed_is_no_zero() -> None:
     ("launches", "end"), [(4, "c and 1 more"), (5, "c and 1 more name"), (6, "c and 1 more name")]
 )
 def test_launches_and_the_names_beside_them_are_told_apart(launches: int, end: str) -> None:
-    """Two launches may be of one name: of five launches, four names are not all but one."""
+    """Two launches may share a name: of five launches, four names do not cover all but one."""
     row = samples.sample().cost("line").rows[0]
     row = dataclasses.replace(
         row, kernels=("a", "b", "c", "d"), launches=Figure(launches, MEASURED), bound=""
@@ -187,14 +187,14 @@ class Decorated(torch.nn.Module):
 @pytest.mark.torch
 @pytest.mark.parametrize("function", [decorated, broken, Decorated()])
 def test_the_place_of_a_function_is_its_own(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Not the wrapper's of a decorator, nor that of the rest of the function after a graph break."""
+    """It is not that of a decorator's wrapper, nor of the resume function after a graph break."""
     code = inspect.unwrap(function.forward if isinstance(function, torch.nn.Module) else function).__code__
     title = compile_lens.capture(function, torch.ones(4)).text().partition(" · ")[0]
     assert title.endswith(f"(test_summaries.py:{code.co_firstlineno})")
 
 
 class Strided(torch.nn.Module):
-    """What Inductor saves of it are copies of the input and of the weight in the layout of the library."""
+    """Its saved tensors are copies of the input and of the weight in the library's layout."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Short texts in Chinese: no English is left but code, names, and what torch or the program wrote."""
+"""Short texts in Chinese contain no English but code, names, and texts of torch or the program."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RECORDS = [samples.sample, samples.graph_break, samples.failed, samples.skipped,
 
 @pytest.fixture
 def in_english() -> Iterator[None]:
-    """Texts are in English again afterwards."""
+    """Restore texts in English afterwards."""
     yield
     language.use(ENGLISH)
 
 
 def words_of(summary: Summary, english: Summary) -> Iterator[str]:
-    """Every sentence of a Summary that is ours; ``english`` says which are."""
+    """Return every sentence of a Summary that is ours; ``english`` identifies them."""
     yield from (*summary.verdict, *(words for words, _ in summary.calls), *summary.not_to_conclude)
     for part, plain in zip(summary.parts, english.parts, strict=True):
         yield part.title

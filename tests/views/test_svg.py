@@ -1,4 +1,4 @@
-"""SVG documents: well-formed whatever the names, self-contained, readable, and the same bytes each time."""
+"""SVG documents are well-formed whatever the names, self-contained, readable, and byte for byte reproducible."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def drawn(element: ElementTree.Element) -> list[str]:
     return [t.text or "" for t in element.iter(f"{NS}text")]
 
 
-# What is drawn
+# Drawn elements
 
 
 def test_a_small_graph() -> None:
@@ -67,7 +67,7 @@ def test_a_small_graph() -> None:
 
 
 def test_what_autograd_made_is_dashed_and_said() -> None:
-    """By hand: one call of the program's, two for its derivative."""
+    """By hand: one call of the program, two for its derivative."""
     made = [replace(call(name, f"aten.{name}.default", "sin"), derivative=True) for name in ("cos", "mul")]
     graph = Graph("joint", "", "", (given("x"), call("sin", "aten.sin.default", "x"), *made))
     svg = to_svg(graph)
@@ -333,7 +333,7 @@ def test_a_drawing_in_a_notebook_is_no_wider_than_the_cell(monkeypatch: pytest.M
 
 
 def test_a_notebook_has_a_text_in_place_of_a_drawing() -> None:
-    """JupyterLab makes an image without one of a bare SVG; of HTML it takes the image as it is."""
+    """JupyterLab gives a bare SVG no alternative text; in HTML it takes the image as it is."""
     image = re.fullmatch(
         r"<img [^>]*? alt=\"([^\"]+)\" src='data:image/svg\+xml,([^']+)'>", sin_cos()._repr_html_()
     )
@@ -348,7 +348,7 @@ def test_a_notebook_has_a_text_in_place_of_a_drawing() -> None:
     )
 )
 def test_steps_lead_where_the_curve_leads(points: list[tuple[float, float]]) -> None:
-    """The short form of a path, in images, has the same points to a tenth of a pixel."""
+    """The short path syntax in images has the same points to a tenth of a pixel."""
     wanted = [float(n) for n in re.findall(r"-?[\d.]+", svg._path(points))]
     x = y = 0.0
     found: list[float] = []
@@ -364,7 +364,7 @@ def test_steps_lead_where_the_curve_leads(points: list[tuple[float, float]]) -> 
 
 
 def test_an_image_says_what_the_document_says() -> None:
-    """What stands in a page as an image has the same texts and boxes; only what a script would need is gone."""
+    """An image in a page has the same texts and boxes; only parts for scripts are gone."""
     graph = encoder(1)
     (whole,), (image,) = to_svgs([graph]), to_svgs([graph], plain=True)
     shown = [sorted(t.text or "" for t in parsed(d).iter(f"{NS}text")) for d in (whole, image)]
@@ -395,7 +395,7 @@ def test_text_on_every_box_is_readable(kind: str) -> None:
     colour = COLOURS[kind]
     assert contrast(colour.fill, LIGHT.ink) >= 4.5
     assert contrast(colour.dark_fill, DARK.ink) >= 4.5
-    # A box is told from the page by its line; WCAG asks 3:1 of graphics that carry meaning.
+    # A box is separated from the page by its border; WCAG requires 3:1 for graphics that carry meaning.
     assert contrast(colour.line, LIGHT.paper) >= 3
     assert contrast(colour.dark_line, DARK.paper) >= 3
 
@@ -421,7 +421,7 @@ def test_kinds_of_the_record_have_colours_and_others_are_other() -> None:
     "mark", ("\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x85", "\u2028")
 )
 def test_no_mark_turns_a_text_around(mark: str) -> None:
-    """A name that is written right to left would show another one, in drawings and in their sources."""
+    """A name written right to left would appear as another one, in drawings and in their sources."""
     graph = samples.hostile(f"a{mark}b").compilations[0].graphs["dynamo"]
     for text in (graph.to_svg(title=f"t{mark}"), graph.to_dot().source, graph.to_pydot().to_string()):
         assert mark not in text

@@ -1,4 +1,4 @@
-"""The text page and Markdown: what they say, that they fit, and that no string of the user's breaks out."""
+"""The text page and Markdown: their content, their width, and user strings that do not break out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the interactive page: every part is what the contract says, and says what the record says."""
+"""The data of the interactive page: every part matches the contract and the record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ parts_module = importlib.import_module("compile_lens.views.live.page")  # a func
 
 
 def bodies() -> Capture:
-    """A function with ``cond``: nodes of one name in the graph and in both of its bodies."""
+    """Return a function with ``cond``: nodes of one name in the graph and in both of its bodies."""
     where = (Frame(samples.FILE, 5, "f", "return cond(p, a, b, (x,))"),)
 
     def graph(stage: str, before: str, phase: str = "") -> Graph:
@@ -84,7 +84,7 @@ class GraphModule(torch.nn.Module):
 
 
 def strange_graph() -> Capture:
-    """Every hostile text in every place of a node, in a stage and in the body of an operator."""
+    """Return a graph with every hostile text in every field of a node, in a stage and in the body of an operator."""
     graph = dataclasses.replace(samples_graph.hostile(), stage="dynamo", phase="", before="")
     graph = dataclasses.replace(graph, subgraphs=tuple((t, graph) for t in samples_graph.HOSTILE[:3]))
     compilation = dataclasses.replace(samples.sample().compilations[0], stages=(graph,))
@@ -114,7 +114,7 @@ each = pytest.mark.parametrize("name", SAMPLES)
 
 @functools.cache
 def made(name: str) -> tuple[Capture, Parts]:
-    """A sample and its parts, as the page reads them."""
+    """Return a sample and its parts, as the page reads them."""
     capture = SAMPLES[name]()
     found = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
     every = {**found.pop("small"), **found}
@@ -126,7 +126,7 @@ def _text(part: str) -> bytes:
 
 
 def _bytes(part: str) -> bytes:
-    """Base 91 in the plainest way: a text of zeros and ones, whose last ones fill no byte."""
+    """Decode base 91 in the plainest way: a text of zeros and ones, whose last ones fill no byte."""
     signs = sorted({*string.ascii_letters, *string.digits, *string.punctuation} - {*'"<\\'})
     values = {sign: value for value, sign in enumerate(signs)}
     pairs = [part[at : at + 2] for at in range(0, len(part), 2)]
@@ -255,7 +255,7 @@ def test_steps_and_sources_point_at_items(name: str) -> None:
 
 
 def inked(text: dict[str, Any], wanted: str) -> None:
-    """A text is the wanted one, and its colours cover its head."""
+    """Assert that a text is as expected, and that its colours cover its beginning."""
     assert text["text"] == wanted
     assert sum(run // 16 for run in text["inks"]) <= len(wanted.encode("utf-16-le")) // 2
     assert all(run // 16 > 0 and run % 16 <= len(highlight.INKS) for run in text["inks"])
@@ -310,7 +310,7 @@ def test_drawings_hang_together(name: str) -> None:
                     boxes = data["bodies"][body]["boxes"]
                     members = [m for box in boxes for m in box["members"]]
                     assert len(members) == len(set(members))
-                    if place == 0 and not name.startswith(("strange", "hostile")):  # their names may hold "/"
+                    if place == 0 and not name.startswith(("strange", "hostile")):  # their names may have "/"
                         assert set(members) == own
                     roots += [box["body"] for box in boxes if box["body"] >= 0]
                 reached += roots
@@ -432,7 +432,7 @@ def folded(found: list[dict[str, Any]], count: int) -> None:
 
 
 def test_the_sample_has_all_that_it_should() -> None:
-    """So that the tests above have something to hold."""
+    """The tests above depend on these facts."""
     _, parts = made("sample")
     data = parts["g8"]
     (kernel,) = data["kernels"]
@@ -468,7 +468,7 @@ def test_a_kernel_has_the_same_colours_in_its_module() -> None:
 
 
 def spread(text: dict[str, Any]) -> list[int]:
-    """The ink of each character."""
+    """Return the colour of each character."""
     inks = [run % 16 for run in text["inks"] for _ in range(run // 16)]
     return inks + [0] * (len(text["text"].encode("utf-16-le")) // 2 - len(inks))
 
@@ -488,7 +488,7 @@ def test_runs_are_the_colours_of_the_html(source: str, limit: int) -> None:
             for ink, inside, outside in re.findall(r'<span style="color:(#\w+)">(.*?)</span>|([^<]+)', line):
                 text = re.sub(r"&(?:lt|amp|gt|quot|#x27);", "&", inside or outside)
                 shown += [(c, highlight.INKS.index(ink) + 1 if ink else 0) for c in text]
-        plain = (0, highlight.INKS.index("#0550ae") + 1)  # the two that HTML does not tell apart
+        plain = (0, highlight.INKS.index("#0550ae") + 1)  # the two that HTML does not distinguish
         inks = [0 if ink in plain else ink for length, ink in runs for _ in range(length)]
         wanted = inks + [0] * (len(source) - len(head))
         flatly = [i for c, i in zip(source, wanted, strict=True) if not c.isspace()]
@@ -654,14 +654,14 @@ def test_the_same_capture_gives_the_same_bytes(name: str) -> None:
     first = live.encoded(capture)
     assert first == live.encoded(capture) == live.encoded(Capture.from_json(capture.to_json()))
     for part in first.values():
-        assert re.fullmatch(r"[^<\"\\\s]+", part)  # what JSON or a script's element could misread
+        assert re.fullmatch(r"[^<\"\\\s]+", part)  # characters that JSON or a script element could misread
         data = json.loads(_text(part))
         assert json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode() == _text(part)
 
 
 @pytest.mark.full
 def test_bodies_of_a_large_part_are_texts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page reads thousands of boxes when it draws them; what they say is the same."""
+    """A page reads thousands of boxes when it draws them; their content is the same."""
     capture = samples.layers(3, 10)
     monkeypatch.setattr(parts_module, "MAX_PACKED_CHARACTERS", 0)
     plain = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}

@@ -1,4 +1,4 @@
-"""What views of ``what_if`` say: code to copy beside each switch that helps, and no pair that adds nothing."""
+"""Text of ``what_if`` views: code to copy beside each helpful switch, and no pair that adds nothing."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ TWO = trial("two", bytes=(800, 400))
     [
         ({"launches": (4, 2), "bytes": (800, 400)}, True),  # each part has one of them alone
         ({"launches": (4, 1), "bytes": (800, 400)}, True),
-        ({"launches": (4, 2)}, False),  # as the first by itself
-        ({"bytes": (800, 400)}, False),  # as the second
+        ({"launches": (4, 2)}, False),  # like the first alone
+        ({"bytes": (800, 400)}, False),  # like the second alone
         ({"launches": (4, 2), "bytes": (800, 500)}, False),  # more bytes than the second has
         ({"launches": (4, 2), "bytes": (800, 300), "peak": (9, 10)}, False),  # and a higher peak than either
-        ({"launches": (4, 2), "bytes": (800, None)}, False),  # nobody knows
+        ({"launches": (4, 2), "bytes": (800, None)}, False),  # not known
         ({"launches": (4, 3), "bytes": (800, 100)}, False),
     ],
 )

@@ -1,4 +1,4 @@
-"""Columns in lines that are not ASCII: a page's script counts UTF-16, a terminal cells, Python's syntax bytes."""
+"""Columns in non-ASCII lines: a page's script counts UTF-16 units, a terminal cells, Python's syntax bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_page_marks_the_calls_of_such_a_line(tmp_path: Path, line: str) -> Non
     marked = {shown[2 * unit["column"] : 2 * unit["end"]].decode("utf-16-le") for unit in data["units"]}
     nodes = [node for node in ast.walk(ast.parse(line)) if isinstance(node, (ast.Call, ast.BinOp))]
     calls = {clean(ast.get_source_segment(line, node) or "") for node in nodes}
-    # Python 3.13 cuts such a line in its stack traces: no range of it is known.
+    # Python 3.13 truncates such a line in its stack traces: no range of it is known.
     cut = sys.version_info >= (3, 13) and len(line.splitlines()) > 1
     assert marked == ({""} if cut else calls)
 

@@ -1,7 +1,7 @@
-"""Known numbers: what torch 2.13 makes of a few functions, to the node and to the byte.
+"""Known numbers: the results of torch 2.13 for a few functions, to the node and to the byte.
 
-N is 2^20, float32 unless said. Each value was read or measured in torch itself; where another torch gives
-another one, ``OTHER`` holds it with the reason.
+N is 2^20, float32 unless stated. Each value was read or measured in torch itself; if another torch gives
+another one, ``OTHER`` contains it with the reason.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OTHER: dict[tuple[tuple[int, int], str], tuple[Any, str]] = {}
 
 
 def fact(name: str, value: Any) -> Any:
-    """The expected value of a fact on this torch."""
+    """Return the expected value of a fact on this torch."""
     return OTHER.get((TORCH, name), (value, ""))[0]
 
 
 def ramp(*shape: int, grad: bool = False) -> torch.Tensor:
-    """A tensor of distinct values, the same in every process."""
+    """Return a tensor of distinct values, the same in every process."""
     size = 1
     for s in shape:
         size *= s
@@ -42,7 +42,7 @@ def ramp(*shape: int, grad: bool = False) -> torch.Tensor:
 
 
 def kinds(found: Capture) -> tuple[int, int]:
-    """How many generated kernels and how many library calls, each launch counted."""
+    """Return the number of generated kernels and of library calls, each launch counted."""
     extern = sum(k.launches for k in found.kernels if k.language == "extern")
     return sum(k.launches for k in found.kernels) - extern, extern
 
@@ -230,7 +230,7 @@ def test_mse_is_decomposed() -> None:
     graphs = capture(lambda x: F.mse_loss(sin2_cos2(x), one), ramp(1000, grad=True)).compilations[0].graphs
     assert len(graphs["dynamo"].calls) == 6
     assert len(graphs["forward"].calls) == fact("mse forward", 8)
-    # 15 with AOTAutograd's default partitioner; Inductor's saves x only and computes sin and cos again.
+    # 15 with AOTAutograd's default partitioner; Inductor's saves x only and recomputes sin and cos.
     assert len(graphs["backward"].calls) == fact("mse backward", 18)
 
 

@@ -1,4 +1,4 @@
-"""A model of GPT-2's shape, forward and backward: everything that a large graph asks of a capture."""
+"""A model of GPT-2's shape, forward and backward, tests captures of large graphs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from compile_lens.results.capture import Capture
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 LIMIT_HTML = 3 * 1000**2
-"""Bytes of the page of 12 layers, forward and backward."""
+"""Maximum bytes of the page of 12 layers, forward and backward."""
 
 SHARE = 0.25
-"""Of the processor's time of a capture, what its page may cost, that of Graphviz included."""
+"""Maximum CPU time of a page as a share of its capture's, with Graphviz included."""
 
 
 def spent() -> float:
-    """Seconds of the processor that this process and those that it waited for have used."""
+    """Return the CPU seconds of this process and of those that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def check(found: Capture, size: Size) -> None:
-    """What holds for any number of layers."""
+    """Check facts that hold for any number of layers."""
     (compilation,) = found.compilations
     assert found.missing == ()
     for phase in ("forward", "backward"):

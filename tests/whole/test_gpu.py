@@ -161,7 +161,7 @@ def test_ablation_steps(where: str, language: str, prefix: str) -> None:
 
 
 FORESEEN = ("are padded", "fused attention")
-"""Parts of the sentences that allow the code of a device model to be other than the device's."""
+"""Parts of the sentences that allow code for a device model to differ from the device's."""
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""A torch without one of our hooks, and hooks that fail: a claim may become unknown, and never another claim."""
+"""Torch without one of our hooks, and with failing hooks: a claim may become unknown, and never a different claim."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STRIDES = "torch._inductor.ir:ExternKernel.require_strides"
 
 @functools.cache
 def whole(program: str) -> Claims:
-    PROGRAMS[program]()  # the first call warms up what torch keeps
+    PROGRAMS[program]()  # the first call warms up torch's caches
     return Claims(PROGRAMS[program]())
 
 
@@ -63,7 +63,7 @@ def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> 
 )
 @pytest.mark.cases(full=1)
 def test_origins_of_loops_that_were_not_observed_are_no_shares(program: str, path: str) -> None:
-    """Lines get no definite part of a kernel of which it is not known what it computes."""
+    """Lines get no definite share of a kernel whose computation is not known."""
     expected = whole(program)
     with without(path, child=program == "target"):
         capture = PROGRAMS[program]()
@@ -76,7 +76,7 @@ def test_origins_of_loops_that_were_not_observed_are_no_shares(program: str, pat
 
 
 def test_fusing_saves_no_fewer_bytes_where_lowering_was_not_observed() -> None:
-    """A bound that rests on a hook may rise without it, and never fall."""
+    """A bound that depends on a hook may rise without it, and never fall."""
     with torch.random.fork_rng(devices=[]):
         model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 3))
     saved = []
@@ -156,7 +156,7 @@ def stored(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_a_store_is_not_linked_to_the_call_that_needs_it(path: str) -> None:
-    """The call is a launch of its own, and no line of another kernel computes it."""
+    """The call is a separate launch, and no line of another kernel computes it."""
     with without(path) if path else contextlib.nullcontext():
         capture = compile_lens.capture(stored, torch.ones(4, 8), torch.ones(4, 8))
     nodes = capture.compilations[0].graphs["inference.post_grad"].calls

@@ -1,4 +1,4 @@
-"""A sample of torch's own operators: value and launches against plain torch (``opinfo.py`` does all of them)."""
+"""A sample of torch's own operators: value and launches against plain torch (``opinfo.py`` covers all of them)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs of several ranks, rehearsed: no sound one alarms, no fault is green. What is sound and what hangs is by hand
-and real processes (gloo) agree."""
+"""Rehearsed programs of several ranks: no correct one alarms, no fault passes. The expected outcome is by hand, and
+real processes (gloo) agree."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SIZED_BY_VALUES = {
     "objects_of_other_sizes",
     "pipeline_with_a_schedule",
 }
-"""Programs of which a rehearsal cannot compare all sizes: they follow from values of other ranks."""
+"""Programs of which a rehearsal cannot compare all sizes: they depend on values of other ranks."""
 
 FROM_ANY = {"messages_from_any_rank"}
-"""Programs of which the messages are not compared."""
+"""Programs whose messages are not compared."""
 
 WAITS_UNKNOWN = {"gradients_and_another_group_of_two"}
-"""Faults that are no difference that is known: it is said what is not."""
+"""Faults without a known difference: the report names what is not known."""
 
 OWN_SHAPES = {"experts_with_own_splits"}
-"""Sound programs whose ranks compile other shapes."""
+"""Correct programs whose ranks compile other shapes."""
 
 
 @pytest.mark.parametrize("name", [*HANGS, *DIFFERS])
@@ -64,7 +64,7 @@ RUN = "import sys, rank_programs, waiting_programs; rank_programs.run(*sys.argv[
 
 
 def real(names: list[str], world: int, fault: bool, folder: Path, limit: float) -> list[str]:
-    """What each rank prints in a process of its own; of one that goes on past the limit, what it printed until then."""
+    """Return the output of each rank in its own process; for one that exceeds the limit, its output until then."""
     command = [sys.executable, "-c", RUN]
     words = [str(folder / "store"), "fault" if fault else "sound", *names]
     helpers = str(Path(waiting_programs.__file__).parent)
@@ -100,7 +100,7 @@ def test_sound_programs_finish_in_real_processes(world: int, tmp_path: Path) -> 
 
 
 OTHER_VALUES = ("another_reduction", "pipeline_of_another_size")
-"""Faults of which gloo is not aware: all ranks finish, with values that they should not have."""
+"""Faults that gloo does not detect: all ranks finish, with wrong values."""
 WAIT = tuple(name for name in HANGS if name not in OTHER_VALUES)
 """Faults that with gloo do not finish on all ranks."""
 

@@ -1,4 +1,4 @@
-"""The story of real programs: every number in it, counted again from the record's graphs and the text of the code."""
+"""The story of real programs: every number in it is recounted from the record's graphs and the code's text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.results.capture import Capture
 from compile_lens.views.story import Sentence
 
-# Its outcomes are those of the zoo, which looks at what a capture left: torch sets itself up in an earlier one.
+# It uses the zoo's outcomes, which check leftover state: torch initializes itself in an earlier capture.
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 PROGRAMS = (
@@ -76,7 +76,7 @@ def working(graph: Graph) -> list[Node]:
 
 
 def body(text: str) -> str:
-    """What stands in ``call`` of a wrapper module."""
+    """Return the body of ``call`` in a wrapper module."""
     return text[text.index("def call(") :].split("\n        return (")[0].split("\n    return (")[0]
 
 
@@ -84,7 +84,7 @@ LIBRARY = r"(?:extern_kernels\.|torch\.ops\.(?!inductor\.)|aten\.)[\w.]+"
 
 
 def launched(text: str, what: str = rf"(?:cpp_fused_\w+|{LIBRARY})") -> int:
-    """How many lines of ``call`` call a kernel or a library."""
+    """Return the number of lines of ``call`` that call a kernel or a library."""
     return len(re.findall(rf"^\s+(?:\w+ = )?{what}\(", body(text), re.M))
 
 
@@ -168,7 +168,7 @@ COUNTS: dict[tuple[str, str], Again] = {
     ("traffic_eager", "after"): lambda c, one, p: moved(working(one.graphs[f"{p}.groups"])),
     ("moved_eager", "bytes"): lambda c, one, p: sum(op.nbytes or 0 for op in one.eager or () if op.phase == p),
 }  # fmt: skip
-"""Each number again, by sentence and name: of a capture, a compilation, a phase. A set: one of these."""
+"""Recount of each number, by sentence and name, from a capture, a compilation, a phase. A set: one of these."""
 
 
 def lines(graph: Graph) -> set[tuple[str, int]]:
@@ -180,7 +180,7 @@ def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
     one = next((c for c in made.compilations if c.id == sentence.compilation), None)
     phase = sentence.stage.partition(".")[0]
     if sentence.key in ("traffic", "traffic_eager") and one is not None and one.graphs[phase].subgraphs:
-        row = getattr(dict(made.ledger.graphs)[one.id], phase)  # which bodies a call runs, the ledger knows
+        row = getattr(dict(made.ledger.graphs)[one.id], phase)  # only the ledger knows which bodies run
         before = row.eager_bytes if sentence.key == "traffic_eager" else row.bytes_before
         assert value == {"before": before, "after": row.bytes_after}[name]
         return
@@ -202,7 +202,7 @@ def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
 
 
 def digits(sentence: Sentence) -> list[str]:
-    """The numbers that a sentence has in digits, also those in names."""
+    """Return the numbers that a sentence has in digits, including those in names."""
     return sorted(re.findall(r"\d(?:[\d.,]*\d)?", sentence.text))
 
 

@@ -1,4 +1,4 @@
-"""Every entry of the zoo, captured once and looked at from all sides."""
+"""Every entry of the zoo is captured once and checked in every respect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BUILT = (
 
 
 def compiled(capture: Capture) -> list[Any]:
-    """The compilations in which a graph came out of Dynamo."""
+    """Return the compilations in which Dynamo produced a graph."""
     return [c for c in capture.compilations if "dynamo" in c.graphs]
 
 
@@ -71,7 +71,7 @@ IN_THE_QUICK_TIER = (
 
 Check = Callable[[Entry], None]
 CHECKS: list[tuple[str, Check, bool]] = []
-"""What is looked at in each program: a name, a function of the program, and whether it must have been compiled."""
+"""Checks of each program: a name, a function of the program, and whether it must have been compiled."""
 
 
 def each(check: Check) -> Check:
@@ -98,7 +98,7 @@ def test_the_zoo_is_large_enough() -> None:
     ],
 )
 def test_program(entry: Entry) -> None:
-    """All checks of this file; each fault is reported."""
+    """Run all checks of this file; each fault is reported."""
     checks = [(name, check) for name, check, compiles in CHECKS if not (compiles and entry.fails)]
     report((name, functools.partial(check, entry)) for name, check in checks)
 
@@ -173,7 +173,7 @@ def each_stage_is_there_or_says_why_not(entry: Entry) -> None:
             wanted.add("joint")
         wanted |= {p for p in phases} | {f"{p}.{s}" for p in phases for s in LOWERED_STAGES}
         if entry.fails:
-            continue  # the failure says where the capture ended
+            continue  # the failure names the stage at which the capture ended
         assert wanted <= keys, f"neither seen nor missing: {sorted(wanted - keys)}"
         for stage in c.stages:
             if isinstance(stage, AbsentStage):
@@ -188,7 +188,7 @@ def each_stage_is_there_or_says_why_not(entry: Entry) -> None:
 
 @working
 def expected_stages_are_seen(entry: Entry) -> None:
-    """Missing is for what cannot be seen. On the CPU of a supported torch nothing of the zoo is like that."""
+    """Missing is for unobservable stages. On the CPU of a supported torch nothing of the zoo is like that."""
     assert outcome(entry.name).capture.missing == ()
 
 
@@ -208,7 +208,7 @@ def origins_lead_to_the_stage_before(entry: Entry) -> None:
                     reached = chain.up((c.id, key, path + node.name))
                     wanted = set(node.origins)
                     if key == "forward" and "backward" in c.graphs:
-                        # What the backward works out itself is its node there, and not this one too.
+                        # A value that the backward computes itself is its node there, and not this one too.
                         theirs = {o for _, n in _walk(c.graphs["backward"]) for o in n.origins}
                         wanted -= theirs - {node.name}
                         assert reached or not node.origins
@@ -234,7 +234,7 @@ def kernels_reach_python(entry: Entry) -> None:
 
 
 def _explained(capture: Capture, cid: str, kernel: Kernel) -> bool:
-    """Whether the chain reaches Python, or something on the way says why it ends there."""
+    """Return True if the chain reaches Python, or something on the way explains why it ends there."""
     if capture.chain.lines(kernel) or kernel.no_origin:
         return True
     graphs = {c.id: c.graphs for c in capture.compilations}[cid]
@@ -250,18 +250,18 @@ SHARES = pytest.mark.parametrize(
         pytest.param(ENTRIES, marks=pytest.mark.exhaustive, id="all"),
     ],
 )
-"""Programs over which a share is taken: those that the quick tier captures anyway, or the whole zoo."""
+"""Programs over which a share is computed: those that the quick tier captures anyway, or the whole zoo."""
 
 
 @SHARES
 def test_most_kernels_reach_python(entries: list[Entry]) -> None:
-    """The share over many programs, so that no reason can stand in for the link."""
+    """The share over many programs bounds how often a reason may replace the link."""
     working = [entry for entry in entries if not entry.fails]
     reached = [
         bool(outcome(e.name).capture.chain.lines(k)) for e in working for k in outcome(e.name).capture.kernels
     ]
     assert len(reached) > (150 if entries is ENTRIES else 30)
-    # The rest are seeds of random numbers and functions of torch's own, captured alone; each says so.
+    # The rest are seeds of random numbers and functions of torch's own, captured alone; each has a reason.
     assert sum(reached) / len(reached) >= 0.96
 
 
@@ -342,17 +342,17 @@ def sources_hold_the_users_text(entry: Entry) -> None:
 def test_built_code_equals_eager(name: str) -> None:
     entry = next(e for e in ENTRIES if e.name == name)
     assert not entry.random
-    cache_dir()  # torch writes its place into the environment at the first build of a process
+    cache_dir()  # torch writes its path into the environment at the first build of a process
     seen = observe(entry, "dtype", build=True)
     assert seen.differences == []
     assert seen.state == []
-    # Whoever gets the result may run its backward; the capture has only built it.
+    # The owner of the result may run its backward; the capture has only built it.
     ran = {"forward": "ran", "inference": "ran", "backward": "built"}
     assert all(code.stamp == ran[code.phase] for c in seen.capture.compilations for code in c.code.values())
 
 
 def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Every node with the path of its subgraph, as the chain addresses it."""
+    """Yield every node with the path of its subgraph, as the chain addresses it."""
     for node in graph.nodes:
         yield path, node
     for name, body in graph.subgraphs:

@@ -1,4 +1,4 @@
-"""Answers about a record name what was asked for, and propose calls that can be answered."""
+"""Answers about a record name their subject, and propose calls that work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.torch
 
 
 class Gated(torch.nn.Module):
-    """Products in a submodule and outside of it, so that both phases call the library, by the same names."""
+    """Products in a submodule and outside of it, so that both phases call the library by the same names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def record() -> Capture:
 
 
 def asked(text: str) -> Any:
-    """The address of the call of ``chain`` that an answer proposes."""
+    """Return the address of the ``chain`` call that an answer proposes."""
     (literal,) = re.findall(r"chain\(record='c1', address=(.*)\)", text)
     return checks.address(ast.literal_eval(literal), "address")
 
@@ -66,7 +66,7 @@ def test_code_of_the_module_itself_is_in_no_submodule_and_has_lines(record: Capt
 
 @pytest.mark.parametrize("budget", [250, 400, 2000])
 def test_a_chain_names_its_kernels_within_any_budget(record: Capture, budget: int) -> None:
-    """All kernels of the program come from its one line."""
+    """All kernels of the program come from its only line."""
     line = next(n for n, text in enumerate(open(__file__), 1) if text.endswith("# the line of both\n"))
     text = answers.chain(record, "c1", f"test_answers.py:{line}").text(budget)
     assert {kernel.name for kernel in record.kernels} <= set(re.findall(r"[\w.]+(?:#\d+)?", text))
@@ -88,7 +88,7 @@ def spread(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.full
 def test_loops_of_one_kernel_are_said_to_be() -> None:
-    """C++ code is one function, though Inductor did not fuse what is in it: the code that torch built has one."""
+    """C++ code is one function although Inductor did not fuse its contents: the code that torch built has one."""
     x = torch.rand(6, 5)
     record = compile_lens.capture(spread, x)
     _, (code,) = run_and_get_code(torch.compile(spread), x)
@@ -122,7 +122,7 @@ def drops(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.full
 def test_a_divergence_says_what_was_compared_and_how() -> None:
-    """Compiled code draws other random numbers than eager: what agrees is not the call as it stands."""
+    """Compiled code draws other random numbers than eager: the agreement does not cover the unmodified call."""
     x = torch.ones(64, requires_grad=True)
     divergence = compile_lens.capture(drops, x).divergence()
     text = answers.divergence(divergence.to_dict(), "drops").text()
@@ -149,7 +149,7 @@ def test_memory_that_is_not_in_the_record_is_not_known(record: Capture) -> None:
 
 
 class Attending(torch.nn.Module):
-    """Two lines that hold views of each other's results beside their own products."""
+    """Two lines with views of each other's results beside their own products."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ def test_a_kernel_is_shown_from_its_definition_on(attending: Capture) -> None:
 
 
 def test_no_two_pairs_read_alike(attending: Capture) -> None:
-    """Whatever the words, each entry names the groups of its pairs, by which they can be asked for."""
+    """Each entry names the groups of its pairs, by which they can be queried, whatever its words."""
     text = answers.not_fused(attending, "c1", 0).text(20_000)
     entries = re.findall(r"^E\d+ +(.*)$", text, re.M)
     assert len(set(entries)) == len(entries) > 1
@@ -198,7 +198,7 @@ def test_no_two_pairs_read_alike(attending: Capture) -> None:
     "model", [Gated(), torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 2, 3))]
 )
 def test_what_an_entry_says_holds_for_each_of_its_pairs(model: torch.nn.Module) -> None:
-    """Pairs are named together only if one sentence is true of all, also where it names the call of a library."""
+    """Pairs are named together only if one sentence is true of all, including the name of a library call."""
     x = torch.rand(4, 8) if isinstance(model, Gated) else torch.rand(1, 3, 9, 9)
     captured = compile_lens.capture(model, x.requires_grad_())
     own = {
@@ -227,7 +227,7 @@ def noisy(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.full
 def test_random_numbers_are_no_library_call_where_only_their_seeds_are() -> None:
-    """The generated kernel has the numbers: torch's code calls ``normalized_rand_cpu`` or ``randn_cpu`` in it."""
+    """The generated kernel draws the numbers: torch's code calls ``normalized_rand_cpu`` or ``randn_cpu`` in it."""
     _, (code,) = run_and_get_code(torch.compile(noisy), torch.rand(4))
     assert "randn_cpu(" in code
     text = answers.not_fused(compile_lens.capture(noisy, torch.rand(4)), "c1", 0).text()
@@ -261,7 +261,7 @@ def test_settings_have_units_and_equal_reasons_stand_once() -> None:
 
 
 class Towers(torch.nn.Module):
-    """Two layers of one shape, which call the library alike in both phases."""
+    """Two layers of one shape, with the same library calls in both phases."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,7 +317,7 @@ def test_a_proposed_call_names_the_function_and_inputs_of_the_record(towers: Cap
 
 
 def test_inputs_at_the_peak_are_those_of_its_graph() -> None:
-    """A break makes two graphs; the second has inputs too, which the peak of the first does not hold."""
+    """A break makes two graphs; the second has inputs too, which are not live at the first one's peak."""
 
     def f(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         h = (x @ w).relu()
@@ -397,7 +397,7 @@ def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def rows_of(record: Capture) -> dict[str, str]:
-    """Entries of the answer about memory by the quoted name in each."""
+    """Return entries of the answer about memory by the quoted name in each."""
     return {re.findall('"(.*?)"', one)[0]: one for one in answers.memory(record, "c1").evidence}
 
 
@@ -429,7 +429,7 @@ def test_a_buffer_of_part_of_a_call_is_named_by_the_call() -> None:
 
 
 def test_what_a_call_computes_on_its_way_is_not_its_value() -> None:
-    """A product reads a copy of its turned operand, and a dropout its mask; a loop reads the same line's last value."""
+    """A product reads a copy of its transposed operand, and a dropout its mask; a loop reads the line's last value."""
 
     def step(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         z = torch.nn.functional.dropout(x, 0.25) @ y[:, :, ::2].mT
@@ -484,7 +484,7 @@ def test_the_command_after_a_failed_job_makes_the_same_call(
 
 
 def test_each_buffer_of_a_backward_is_of_the_call_whose_derivative_it_serves() -> None:
-    """A transposed convolution has three gradients, of which one has several origins; a copy of another type is one
+    """A transposed convolution has three gradients, of which one has several origins; a copy with another dtype is one
     tensor, at the peak and saved."""
     conv = torch.nn.ConvTranspose2d(3, 2, 3)
     names = rows_of(compile_lens.capture(lambda x: conv(x).tanh().sum(), torch.rand(1, 3, 4, 4)))

@@ -1,4 +1,4 @@
-"""What an assistant may send: paths of the folder, names and expressions of a bounded length."""
+"""Accepted input of an assistant: paths of the folder, names and expressions of a bounded length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job has an outcome however it ends, and leaves no process behind."""
+"""Every job has an outcome, however it ends, and leaves no process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(name: str, result: Path, limits: Limits) -> Outcome:
 
 
 def marked() -> list[int]:
-    """Processes of any job that are there, as the system tells."""
+    """Return running processes of any job, as listed by the system."""
     pids = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:

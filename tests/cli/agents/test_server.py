@@ -1,4 +1,4 @@
-"""The server, asked by a client of the SDK over standard input and output."""
+"""The server, called by a client of the SDK over standard input and output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def session(folder: Path, ask: Callable[[Any], Any], *options: str) -> Any:
-    """What ``ask`` returns, given a session with a server of the folder."""
+    """Return the result of ``ask``, called with a session of a server of the folder."""
     from mcp.client.stdio import stdio_client
 
     parameters = mcp.StdioServerParameters(
@@ -98,7 +98,7 @@ def test_a_server_without_the_sdk_says_what_to_install() -> None:
 
 @pytest.mark.exhaustive
 def test_a_call_that_is_cancelled_ends_its_job(folder: Path) -> None:
-    """By the client that gives up, and by what the job is seen to write: a line ten times a second."""
+    """The client gives up, and the job's output stops: it writes a line ten times a second."""
     (folder / "ticks.py").write_text(
         "import pathlib, time\n"
         "def f(x):\n    return x + 1\n"

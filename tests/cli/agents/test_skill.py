@@ -1,4 +1,4 @@
-"""The texts for agents name what there is, and are written where asked, never over something else."""
+"""The texts for agents name existing tools, and are written to the requested place without overwriting anything."""
 
 from __future__ import annotations
 

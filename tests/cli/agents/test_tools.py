@@ -1,4 +1,4 @@
-"""The tools answer within their budget, whatever is asked and whatever the program does."""
+"""The tools answer within their budget, for every request and every program."""
 
 from __future__ import annotations
 

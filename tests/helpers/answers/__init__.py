@@ -1,4 +1,4 @@
-"""Answers to the exercises of the course: right ones in different ways, and what many would write instead."""
+"""Answers to the exercises of the course: correct solutions of several kinds, and common wrong ones."""
 
 from __future__ import annotations
 

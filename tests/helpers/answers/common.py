@@ -1,4 +1,4 @@
-"""Programs that answers to several exercises are made of."""
+"""Programs shared by the answers to several exercises."""
 
 from __future__ import annotations
 

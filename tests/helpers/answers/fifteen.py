@@ -11,7 +11,7 @@ from .common import Made, Mistake
 
 
 def call(module: Any, target: Any, node: Any, args: tuple[Any, ...]) -> None:
-    """Put a call in the place of a node."""
+    """Replace a node with a call."""
     with module.graph.inserting_before(node):
         node.replace_all_uses_with(module.graph.call_function(target, args))
 
@@ -23,7 +23,7 @@ def cleaned(module: Any) -> Any:
 
 
 def once(module: Any, *pairs: Any) -> Any:
-    """Take one of two equal operators away."""
+    """Remove one of two equal operators."""
     for node in module.graph.nodes:
         if node.target in pairs and node.args[0].target is node.target:
             inner = node.args[0]

@@ -11,7 +11,7 @@ from .common import Made, Mistake, halved
 
 
 def in_halves(x: torch.Tensor) -> torch.Tensor:
-    """Rounded otherwise than the product in one piece."""
+    """Rounds differently from the product in one piece."""
     return torch.sin(x[:, :32] @ x[:32] + x[:, 32:] @ x[32:])
 
 
