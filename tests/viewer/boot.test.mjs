@@ -7,7 +7,7 @@ import { deflateSync } from "node:zlib";
 const BOOT = new URL("../../compile_lens/views/live/web/boot/boot.js", import.meta.url);
 const SIGNS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((s) => !'"<\\'.includes(s));
 
-/** Bytes in base 91 in the plainest way: a text of zeros and ones, cut into thirteens; a rest of up to six is one sign. */
+/** Base 91 in the plainest way: a text of zeros and ones, cut into thirteens; a rest of up to six is one sign. */
 function signs(bytes) {
   const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, "0")).join("");
   let made = "";
@@ -19,7 +19,7 @@ function signs(bytes) {
   return made;
 }
 
-/** Runs the parts that the script of a page finds there. */
+/** Runs the parts that a page's script reads. */
 async function started(parts) {
   return new Promise((done, failed) => {
     const page = {

@@ -1,11 +1,11 @@
 // Bundles the page's scripts and styles into one script, and two additions that only some pages carry, those of several
-// captures and those of several kernels: each uses what the script holds and stands inside it (`views/live/page.py`), so
-// that no code is there twice.
+// captures and those of several kernels: each uses what the script contains and is placed inside it
+// (`views/live/page.py`), so that no code is duplicated.
 //
 // esbuild joins and shortens them; terser, which gives the shortest names to the most used ones, makes the script a
-// twentieth smaller once it is packed, on every page. Zopfli, which takes a second to look for the shortest form of
-// deflate, packs it and the style: another twenty-fifth. Names that only our classes know are short too: one byte of
-// seventy. Terser's "unsafe" is safe for scripts that change no built-in and whose getters do nothing else, as ours.
+// twentieth smaller once it is packed, on every page. Zopfli, which searches a second for the shortest deflate stream,
+// packs it and the style: another twenty-fifth. Names that only our classes know are shortened too: one byte of
+// seventy. Terser's "unsafe" is safe for scripts like ours, which change no built-in and have pure getters.
 //
 //     node build.mjs [--outdir=FOLDER]
 
@@ -23,7 +23,7 @@ const outdir = option?.slice("--outdir=".length) ?? "../../compile_lens/views/li
 /** @type {import("esbuild").BuildOptions} */
 const SHORT = { bundle: true, minify: true, charset: "utf8", target: "es2022", legalComments: "none" };
 
-/** The object by which the addition reaches the script. */
+/** The object through which the addition reaches the script. */
 const SHARED = "shared$";
 
 const OPENING = '(()=>{"use strict";';
@@ -43,8 +43,8 @@ async function texts(/** @type {string} */ ending) {
 const scripts = await texts(".js");
 
 /**
- * Names of fields and methods of our classes that nothing else knows: no data of a page, no text of the scripts, and, as
- * terser sees to, no browser.
+ * Names of fields and methods of our classes that occur nowhere else: in no data of a page, no text of the scripts,
+ * and, as terser ensures, no browser API.
  */
 async function ownNames() {
   const code = [...scripts.values()].join("\n");
@@ -85,7 +85,7 @@ for (const [path, taken] of ADDITIONS.flatMap((name) => [...reached(`${name}/sta
       if (base.has(other))
         for (const name of names) if (!keys.has(`${other} ${name}`)) keys.set(`${other} ${name}`, `_${keys.size}`);
 
-/** Reads what the script holds from the shared object. @type {import("esbuild").Plugin} */
+/** Reads what the script contains from the shared object. @type {import("esbuild").Plugin} */
 const fromShared = {
   name: "shared",
   setup(bundler) {
@@ -140,7 +140,7 @@ await build({
   outdir,
 });
 
-// The editor of the playground is mostly CodeMirror, whose names are its own business: a bundle that the script sees by
+// The editor of the playground is mostly CodeMirror, whose names are internal: a bundle that the script reaches by
 // one name.
 await build({
   ...SHORT,

@@ -1,9 +1,9 @@
-// Captures made by hand or by dice, in the form that the page carries them.
+// Captures built by hand or at random, in the format of the page.
 
 import { Chain } from "../../compile_lens/views/live/web/data/chain.js";
 import { Model } from "../../compile_lens/views/live/web/data/model.js";
 
-/** Numbers that look random and are the same each time. */
+/** Pseudorandom numbers that are the same each time. */
 export function dice(seed) {
   let state = seed;
   return (below) => {
@@ -12,10 +12,10 @@ export function dice(seed) {
   };
 }
 
-/** The reason why nothing is above a node that a pass made. */
+/** The reason why nothing is above a node that a pass created. */
 export const UNSAID = "made by a pass that did not say what for";
 
-/** Words for nodes that do no work, as Python has them. */
+/** Words for nodes that do no work, as in Python. */
 const NO_WORK = {
   input: "an input: it computes nothing",
   output: "the result of the graph: it computes nothing",
@@ -28,7 +28,7 @@ const NO_WORK = {
 /**
  * A capture. Each stage is `[compilation, key, items]`, Python's first; an item is
  * `[name, kind, names of what it came from, reason why nothing]`, a name being `"key name"`, or `"id key name"`
- * in another compilation. `derivatives` has for nodes that autograd made whose derivative they are for. `missing` holds `[compilation, key, reason, key before it]`.
+ * in another compilation. `derivatives` maps a node that autograd created to the node of which it is the derivative. `missing` contains `[compilation, key, reason, key before it]`.
  */
 export function capture(stages, missing = [], derivatives = {}) {
   const numbers = new Map();
@@ -126,7 +126,7 @@ function step(key, stage, missing) {
   };
 }
 
-/** A capture with links by dice: stages of one or two compilations, each item from some items before it. */
+/** A capture with random links: stages of one or two compilations, each item from some items before it. */
 export function diced(seed) {
   const roll = dice(seed);
   const keys = [

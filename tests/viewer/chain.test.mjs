@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Chain } from "../../compile_lens/views/live/web/data/chain.js";
 import { dice, diced } from "./captures.mjs";
 
-/** An index of links by dice; each item comes from items before it, some of them named twice. */
+/** An index of random links; each item comes from items before it, some of them named twice. */
 function links(seed) {
   const roll = dice(seed);
   const count = 1 + roll(40);
@@ -24,7 +24,7 @@ function links(seed) {
   };
 }
 
-/** Distance of everything that some items lead to, by trying every link until nothing changes. */
+/** Distance of everything reachable from some items, by trying every link until nothing changes. */
 function distances(count, edges, start) {
   const far = new Map(start.map((item) => [item, 0]));
   for (let changed = true; changed;) {

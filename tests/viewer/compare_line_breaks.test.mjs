@@ -1,4 +1,4 @@
-// Where a line that is too long is broken, and what of another program stands for an item.
+// Breaks of overlong lines, and counterparts of an item in another program.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { breaksOf } from "../../compile_lens/views/live/web/listing/line_wrap.js
 import { counterparts } from "../../compile_lens/views/live/web/compare/pairs.js";
 
 /**
- * The rows of a line as they are shown.
+ * The displayed rows of a line.
  * @param {string} text
  * @param {number} columns
  * @param {number[]} [calls]

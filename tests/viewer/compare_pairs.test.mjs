@@ -1,4 +1,4 @@
-// What of two programs stands for each other: units that are calls in one and lines in the other, kernels by partner.
+// Counterparts in two programs: units that are calls in one and lines in the other, kernels by partner.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { firstKernels, pairUnits, partnerOf, rarest } from "../../compile_lens/views/live/web/compare/pairs.js";
 
 test("calls and the line that they became are paired, and have one name", () => {
-  // Of the first: sin, pow; of the second: one line for both, and one that is its own.
+  // In the first: sin, pow; in the second: one line for both, and a line of its own.
   const found = pairUnits(
     [
       [[0], [0]],

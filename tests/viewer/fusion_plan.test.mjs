@@ -79,7 +79,7 @@ const BEFORE = {
     [0, 1, 1, 0, 0, 1, 0],
   ),
 };
-// The record gives the order in which the members run; the group of the call has none and is told by its links.
+// The record gives the order in which the members run; the group of the call has none and is described by its links.
 const AFTER = {
   stage: 3,
   data: data(

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { nextStop, topmost, trunk } from "../../compile_lens/views/live/web/drawing/walk.js";
 
-/** Boxes as the drawing keeps them, without elements. */
+/** Boxes as the drawing stores them, without elements. */
 function level(parent, places, edges, stubs = []) {
   const made = { parent, boxes: [] };
   made.boxes = Object.entries(places).map(([name, at]) => ({

@@ -73,6 +73,6 @@ test("only known kinds reach a class", () => {
 
 test("a curve ends in two wings that meet at its last point", () => {
   assert.equal(curve([0, 0, 0, 5, 10, 5, 10, 20]), "M0 0C0 5 10 5 10 20M7.5 15.4L10 20 12.5 15.4");
-  // Handles on the end itself give no direction.
+  // Handles on the end itself define no direction.
   assert.equal(curve([10, 0, 10, 5, 10, 20, 10, 20]), "M10 0C10 5 10 20 10 20M7.5 15.4L10 20 12.5 15.4");
 });

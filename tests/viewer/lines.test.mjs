@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Folds, Lines, firstAbove, withMatches } from "../../compile_lens/views/live/web/listing/lines.js";
 
-/** Numbers that look random and are the same each time. */
+/** Pseudorandom numbers that are the same each time. */
 function dice(seed) {
   let state = seed;
   return (below) => {
@@ -24,7 +24,7 @@ function made(seed, length) {
   return { text, inks };
 }
 
-/** The ink of each character, the slow way. */
+/** The ink of each character, computed the slow way. */
 function inkOf({ text, inks }) {
   const all = inks.flatMap((run) => Array(run >> 4).fill(run & 15));
   return Array.from({ length: text.length }, (_, i) => all[i] ?? 0);
@@ -108,7 +108,7 @@ test("pieces are cut at matches, those that begin before the line or reach past 
   }
 });
 
-/** Rows the slow way: numbers are lines, `fN` folds. */
+/** Rows computed the slow way: numbers are lines, `fN` folds. */
 function rowsOf(folds) {
   const rows = [];
   for (let line = 0; line < folds.count; line++) {

@@ -6,7 +6,7 @@ import { Lines } from "../../compile_lens/views/live/web/listing/lines.js";
 
 const INKS = { 0: "plain", 1: "comment", 2: "mark", 3: "operation", 4: "number", 7: "text" };
 
-/** The pieces of a line with an ink, as `ink text`. */
+/** The parts of a line with an ink, as `ink text`. */
 function inked(text, line = 0) {
   return new Lines({ text, inks: formInks(text) })
     .pieces(line)

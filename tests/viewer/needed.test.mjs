@@ -6,7 +6,7 @@ import { Reach } from "../../compile_lens/views/live/web/data/reasons.js";
 import { chainInLine, chainRows } from "../../compile_lens/views/live/web/chain/chain_rows.js";
 import { capture } from "./captures.mjs";
 
-// a = sin(x) in line 3, b = cos(x) in line 4: the derivative of each needs the other, and one node stands for both.
+// a = sin(x) in line 3, b = cos(x) in line 4: the derivative of each needs the other, and one node is for both.
 const MADE = capture(
   [
     [

@@ -71,7 +71,7 @@ test("what is beside is not a neighbour: up and down are not mixed", () => {
   );
 });
 
-/** x, and two groups: (a → b) → (c → d), closed on the page; insides name what is outside of them. */
+/** x, and two groups: (a → b) → (c → d), closed on the page; insides name items outside of them. */
 const nested = (inside) => ({
   op: Array(5).fill(0),
   layouts: [

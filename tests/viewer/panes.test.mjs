@@ -1,4 +1,4 @@
-// Which panes stand side by side and how wide they are, and which cards of the strip are lit.
+// Panes side by side, their widths, and the lit cards of the strip.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,7 +29,7 @@ import { litStages } from "../../compile_lens/views/live/web/chain/strip.js";
 /** @import { Compilation, FindingHead, IndexStage } from "../../compile_lens/views/live/web/types.d.ts" */
 
 /**
- * A compilation with these stages, numbered from 1; a key in brackets was not seen.
+ * A compilation with these stages, numbered from 1; a key in brackets was not observed.
  * @param {...string} keys
  * @returns {Compilation}
  */

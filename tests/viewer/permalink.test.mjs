@@ -1,4 +1,4 @@
-// The hash of a page: what goes in comes out, and what was made to break it does nothing.
+// The hash of a page: what goes in comes out, and malicious input does nothing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -37,7 +37,7 @@ const ODD = [
 ];
 
 /**
- * Python lines, then two compilations with a few stages each; every stage holds every odd name.
+ * Python lines, then two compilations with a few stages each; every stage contains every odd name.
  * @returns {Index}
  */
 function oddIndex() {
@@ -103,7 +103,7 @@ test("a state comes back from its hash, whatever the names", () => {
     assert.ok(back);
     assert.equal(back.compilation, state.compilation);
     assert.deepEqual(back.panes, state.panes);
-    // An empty name is shown as the item's own.
+    // An empty name is shown as that of the item.
     assert.deepEqual(
       back.pins.map((pin) => pin.items),
       pins.map((pin) => pin.items),
@@ -255,12 +255,12 @@ test("a line goes by its file, not by the folder of one machine", () => {
     assert.deepEqual(decodeState(hash, other)?.pins[0].items, [1]);
     assert.equal(linkTrouble(hash, other), "", "the same capture, on whichever machine");
   }
-  // Of two files of one name as many folders as it takes, and none is guessed.
+  // Two files of one name are distinguished by as many folders as necessary, without guessing.
   const two = small(["/a/x/f.py:7", "/a/y/f.py:7", "/f.py:9", "/b/f.py:9"], ["sin"]);
   for (const item of [0, 1, 2, 3]) assert.deepEqual(decodeState(pinned(two, item), two)?.pins[0].items, [item]);
   assert.ok(decodeURIComponent(pinned(two, 1)).includes("=y/f.py:7"));
   assert.equal(decodeState("#pin=;python:source:=f.py%3A7", two), null);
-  // Links that were made before name the whole path.
+  // Links of earlier versions name the whole path.
   assert.deepEqual(decodeState("#pin=;python:source:=%2Fhome%2Fada%2Fwork%2Ff.py%3A7", here)?.pins[0].items, [0]);
 });
 

@@ -210,7 +210,7 @@ test("downwards: where it was last seen, and what it is", () => {
 });
 
 test("a kind is a reason only before stages that hold none of it", () => {
-  // An input stands in every graph: being one does not say why the joint graph lacks it.
+  // An input is in every graph: being one does not explain why the joint graph lacks it.
   const lost = capture([
     [-1, "python", []],
     [

@@ -51,7 +51,7 @@ test("the first layer is open though only others are like each other", () => {
   assert.deepEqual([...alike(layers(other, PLAIN), 0).firsts], [], "nothing is alike");
 });
 
-/** Two layers of a box and a sum; the first one's box holds an input, which the sum takes too. */
+/** Two layers of a box and a sum; the first one's box contains an input, which the sum takes too. */
 function residual(taken) {
   const box = (name, kind, members, body, target = name) => ({
     name,

@@ -1,4 +1,4 @@
-// How the viewer's scripts stand to each other, and what the built ones never do.
+// Dependencies among the viewer's scripts, and actions that the built ones never take.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../compile_lens/views/live");
 const LONGEST = 400;
 
-/** The rooms from the top down; what stands in one knows only those behind it. `boot` and `editor` are known to none. */
+/** The rooms from the top down; each may use only later ones. `boot` and `editor` are used by none. */
 const ORDER = [
   "boot",
   "editor",
@@ -40,10 +40,10 @@ const MOST_FILES = 25;
 /** Imports of values, imports of types, and those of style sheets. */
 const IMPORT =
   /^import (?:[^;"]* from )?"([^"]+)";|^\/\*\* @import .* from "([^"]+)" \*\/|^import type .* from "([^"]+)";|^@import "([^"]+)";/gm;
-/** Every other way to name a file: none of them is used, so that the one above sees every import. */
+/** Every other way to name a file: none of them is used, so that the pattern above matches every import. */
 const OTHER_IMPORT = /\bimport\s*\(|\bimport\s*\.\s*meta\b|\brequire\s*\(|^export .* from /m;
 
-/** Patterns of what a page must never do, whatever its data are. */
+/** Patterns of actions that a page must never take, whatever its data are. */
 const FORBIDDEN = {
   "requests to the outside":
     /\b(?:fetch|importScripts)\s*\(|\b(?:XMLHttpRequest|WebSocket|EventSource)\b|\bsendBeacon\b/,
@@ -93,7 +93,7 @@ function upward(files) {
   );
 }
 
-/** A circle among files that need each other's values; empty where there is none. */
+/** A cycle among files that need each other's values; empty if there is none. */
 function circle(files) {
   const values = /^import (?:[^;"]* from )?"([^"]+)";/gm;
   const done = new Set();
@@ -196,7 +196,7 @@ test("files are short", () => {
 });
 
 test("no rule is for what stands in something by a part of its class attribute", () => {
-  // Else a browser styles anew all that may stand in an element whenever any class of that changes.
+  // Otherwise a browser restyles everything in an element whenever any of its classes changes.
   for (const [path, text] of sources())
     if (path.endsWith(".css")) assert.doesNotMatch(text, /\[class[~|^$*]?=[^\]]*\][^,{}]*[\s>+~]+[.\w#:[*&]/, path);
 });

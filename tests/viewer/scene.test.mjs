@@ -22,8 +22,8 @@ function random(seed) {
 }
 
 /**
- * A drawing as the layout makes them: boxes in ranks, of different heights, edges from rank to rank, some over
- * several ranks with several curves, stubs as boxes of their own; boxes that hold bodies, three levels deep.
+ * A drawing like those of the layout: boxes in ranks, of different heights, edges from rank to rank, some over
+ * several ranks with several curves, stubs as boxes of their own; boxes that contain bodies, three levels deep.
  */
 function made(seed) {
   const next = random(seed);
