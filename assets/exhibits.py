@@ -69,7 +69,7 @@ class Exhibit:
 
     def _page(self) -> str:
         parts = [f"# {self.title}", self.text, f"```python\n{self.source}\n```", self._table()]
-        parts += [f"![{told}]({file})" for file, told, _ in self._drawings()]
+        parts += [f"![{text}]({file})" for file, text, _ in self._drawings()]
         parts += _beside(self.cases) if self.beside else []
         for case, capture in self.cases.items():
             if self.targets[case]:
@@ -94,17 +94,17 @@ class Exhibit:
 def exhibit(name: str) -> Exhibit:
     """Capture every case of a program."""
     path = PROGRAMS / f"{name}.py"
-    found = runpy.run_path(str(path))
-    title, _, text = str(found["__doc__"]).partition("\n")
-    found.get("setup", _nothing)()
+    names = runpy.run_path(str(path))
+    title, _, text = str(names["__doc__"]).partition("\n")
+    names.get("setup", _nothing)()
     try:
-        given = found["cases"]() if "cases" in found else found["CASES"]
+        given = names["cases"]() if "cases" in names else names["CASES"]
         cases = {case: _captured(*one) for case, one in given.items()}
     finally:
-        found.get("teardown", _nothing)()
+        names.get("teardown", _nothing)()
     targets = {case: target for case, (_, _, target) in given.items()}
-    beside = found.get("BESIDE", False)
-    return Exhibit(name, title, text.strip(), _code(path), cases, targets, found["DRAWN"], beside)
+    beside = names.get("BESIDE", False)
+    return Exhibit(name, title, text.strip(), _code(path), cases, targets, names["DRAWN"], beside)
 
 
 def index(shown: list[Exhibit]) -> str:
@@ -141,11 +141,11 @@ def _code(path: Path) -> str:
     """Return the functions of a program, without the settings of its display."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
-    told = {"setup", "teardown", "cases"}
+    settings = {"setup", "teardown", "cases"}
     kept = [
         "\n".join(lines[min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1 : node.end_lineno])
         for node in ast.parse(text).body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in told
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in settings
     ]
     return "\n\n\n".join(kept)
 

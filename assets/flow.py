@@ -50,7 +50,7 @@ BRINGS = (
 def graph() -> Graph:
     """Return the rooms as a graph: a node for each, an argument for each arrow that leads to it."""
     arrows = CALLS + BRINGS
-    said = {**YOURS, **ROOMS}
+    texts = {**YOURS, **ROOMS}
     calls = {room for arrow in CALLS for room in arrow}
     order = ["your call", "cli", *[r for r in ROOMS if r in calls and r != "cli"]]
     order += [r for r in (*ROOMS, "your cell") if r not in order]
@@ -62,7 +62,7 @@ def graph() -> Graph:
             Node(
                 name=name,
                 op="room",
-                target=said[name],
+                target=texts[name],
                 kind="input" if name in YOURS else "pointwise" if name in calls else "view",
                 args=tuple(Ref(one) for one, other in arrows if other == name),
             )

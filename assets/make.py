@@ -40,14 +40,14 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made: dict[str, str] = {}
+        results: dict[str, str] = {}
         if "drawings" in given.only:
-            made |= drawings(folder)
+            results |= drawings(folder)
         if "gallery" in given.only:
-            made |= gallery()
+            results |= gallery()
         if given.check:
-            return _check(made, "pictures" in given.only)
-        _write(made, "gallery" in given.only)
+            return _check(results, "pictures" in given.only)
+        _write(results, "gallery" in given.only)
         return _write_pictures(folder) if "pictures" in given.only else 0
 
 
@@ -101,11 +101,11 @@ def _check(made: dict[str, str], pictures: bool) -> int:
 
 def demo(folder: Path) -> dict[str, str]:
     """Run ``compile-lens demo`` into ``folder``; return the drawings by the names they have here."""
-    said = io.StringIO()
-    with _embedded_graphviz(), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with _embedded_graphviz(), contextlib.redirect_stdout(output):
         code = cli.main(["demo", "--quiet", "--out", str(folder)])
     if code:
-        raise SystemExit(f"compile-lens demo ended with {code}:\n{said.getvalue()}")
+        raise SystemExit(f"compile-lens demo ended with {code}:\n{output.getvalue()}")
     return {file: (folder / file.partition("-")[2]).read_text(encoding="utf-8") for file in DEMO}
 
 

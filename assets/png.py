@@ -54,12 +54,12 @@ def _palette(colours: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> n
 
 def decoded(png: bytes) -> Pixels:
     """Return its pixels, without their opacity: height × width × 3."""
-    found = list(chunks(png))
-    width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", dict(found)[b"IHDR"])
+    blocks = list(chunks(png))
+    width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", dict(blocks)[b"IHDR"])
     if depth != 8 or kind not in (2, 6) or interlaced:
         raise ValueError(f"is of a form that no browser writes: {depth} bits, colour type {kind}")
     wide = 4 if kind == 6 else 3
-    data = zlib.decompress(b"".join(body for name, body in found if name == b"IDAT"))
+    data = zlib.decompress(b"".join(body for name, body in blocks if name == b"IDAT"))
     stride = width * wide
     rows = []
     above = bytearray(stride)
@@ -119,12 +119,12 @@ def flaw(png: bytes, size: tuple[int, int], largest: int) -> str:
     if not png.startswith(SIGNATURE):
         return "is not a PNG"
     try:
-        found = dict(chunks(png))
+        blocks = dict(chunks(png))
     except ValueError as error:
         return str(error)
-    if b"IEND" not in found:
+    if b"IEND" not in blocks:
         return "is cut short"
-    width, height = struct.unpack_from(">II", found[b"IHDR"])
+    width, height = struct.unpack_from(">II", blocks[b"IHDR"])
     if (width, height) != size:
         return f"is {width} × {height} pixels, not {size[0]} × {size[1]}"
     if len(png) > largest:

@@ -183,18 +183,18 @@ def against_torch(fn: Any, args: tuple[Any, ...], rounds: int) -> tuple[float, f
     works = [lambda: capture(fn, *args), lambda: with_room(fn, *args), lambda: torchs_own(fn, *args)]
     times: list[list[float]] = []
     for i in range(rounds):
-        found = [0.0] * 5
+        medians = [0.0] * 5
         order = [*enumerate(works), (3, works[0]), (4, works[1])]
         for place, work in order if i % 2 == 0 else order[::-1]:
             enabled = gc.isenabled()
             if place >= 3:
                 gc.disable()
             try:
-                found[place] = seconds(work)
+                medians[place] = seconds(work)
             finally:
                 if enabled:
                     gc.enable()
-        times.append(found)
+        times.append(medians)
     return (
         statistics.median(room for _, room, *_ in times),
         statistics.median(ours / room for ours, room, *_ in times),
@@ -377,19 +377,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=0, help="rounds of each ratio (default 7, quick 3)")
     parser.add_argument("--only", nargs="+", choices=sorted(BENCHMARKS), help="run these and no others")
     parser.add_argument("--json", action="store_true", help="print one JSON array instead of lines")
-    asked = parser.parse_args(argv)
-    rounds = asked.rounds or (3 if asked.quick else 7)
+    arguments = parser.parse_args(argv)
+    rounds = arguments.rounds or (3 if arguments.quick else 7)
     figures = []
     # Torch warns once for each compile that switched-off caches are switched off.
     warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
-    if not asked.json:
+    if not arguments.json:
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {rounds} rounds")
-    for name in asked.only or BENCHMARKS:
-        for figure in BENCHMARKS[name](rounds, asked.quick):
+    for name in arguments.only or BENCHMARKS:
+        for figure in BENCHMARKS[name](rounds, arguments.quick):
             figures.append(figure)
-            if not asked.json:
+            if not arguments.json:
                 print(figure, flush=True)
-    if asked.json:
+    if arguments.json:
         print(json.dumps([asdict(f) for f in figures], ensure_ascii=False, indent=1))
     return 0
 

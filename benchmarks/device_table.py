@@ -55,9 +55,9 @@ def table(rows: Sequence[Row]) -> str:
         counts: list[object] = [len(mine), len(compared) - len(other), len(other)]
         counts.append(f"{sum(r.profiled == r.launches for r in ran)} of {len(ran)}")
         lines.append([group, *map(str, counts), f"{sum(peaks)} of {len(peaks)}"])
-    said = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
+    notes = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
     return (
-        "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *said] if said else [])) + "\n"
+        "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *notes] if notes else [])) + "\n"
     )
 
 
@@ -69,14 +69,14 @@ def _is_near(row: Row) -> bool | None:
 
 
 def _told(row: Row) -> list[str]:
-    found = [", ".join(row.apart)] if row.apart else []
-    found += [f"said: {text}" for text in row.said] if row.apart else []
+    texts = [", ".join(row.apart)] if row.apart else []
+    texts += [f"said: {text}" for text in row.said] if row.apart else []
     if row.profiled is not None and row.profiled != row.launches:
-        found.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
+        texts.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
     if _is_near(row) is False:
         predicted, allocated = (f"{(peak or 0) / 2**20:,.2f}" for peak in (row.predicted, row.allocated))
-        found.append(f"peak {predicted} MiB, by the allocator {allocated}")
-    return [*found, *(note.replace("\n", " ") for note in row.notes)]
+        texts.append(f"peak {predicted} MiB, by the allocator {allocated}")
+    return [*texts, *(note.replace("\n", " ") for note in row.notes)]
 
 
 def of_speed(found: Sequence[Speed], bandwidth: float) -> str:

@@ -41,8 +41,8 @@ def main() -> None:
         raise SystemExit("valgrind is not on PATH: it counts the instructions (apt install valgrind)")
     kinds = [(side, count) for count in (3, 1) for side in given.sides]
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(kinds, pool.map(lambda kind: counted(*kind, layers), kinds)))
-    each = {side: (found[side, 3] - found[side, 1]) / 2 for side in given.sides}
+        counts = dict(zip(kinds, pool.map(lambda kind: counted(*kind, layers), kinds)))
+    each = {side: (counts[side, 3] - counts[side, 1]) / 2 for side in given.sides}
     for side, count in each.items():
         print(f"{side:8} {count / 1e9:.3f} thousand million instructions")
     for side in given.sides:
@@ -57,10 +57,10 @@ def counted(side: str, count: int, layers: int) -> int:
     command = [*tool, sys.executable, __file__, "--run", side, str(count), *size]
     fixed = {**os.environ, "PYTHONHASHSEED": "0"}  # the iteration order of sets affects the amount of work
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=fixed)
-    said = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
-    if done.returncode or said is None:
+    match = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    if done.returncode or match is None:
         raise SystemExit(f"{side} {count} failed:\n{done.stderr[-2000:]}")
-    return int(said[1].replace(",", ""))
+    return int(match[1].replace(",", ""))
 
 
 def run(side: str, count: int, layers: int) -> None:

@@ -103,13 +103,13 @@ def measured(side: str, layers: int) -> dict[str, float]:
     begin = time.process_time()
     SIDES[side](1)  # one-time loading and initialization
     start = time.process_time()
-    found = SIDES[side](layers)
+    result = SIDES[side](layers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return {
         "first": start - begin,
         "seconds": time.process_time() - start,
         "gib": peak / 2**30,
-        "found": found,
+        "found": result,
     }
 
 
@@ -118,12 +118,12 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=80)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--side", choices=tuple(SIDES), help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.side:
-        print(json.dumps(measured(asked.side, asked.layers)))
+    arguments = parser.parse_args()
+    if arguments.side:
+        print(json.dumps(measured(arguments.side, arguments.layers)))
         return
     rows: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    for _ in range(asked.rounds):
+    for _ in range(arguments.rounds):
         for side, found in rows.items():
             command = [
                 sys.executable,
@@ -133,11 +133,11 @@ def main() -> None:
                 "--side",
                 side,
                 "--layers",
-                str(asked.layers),
+                str(arguments.layers),
             ]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
             found.append(json.loads(done.stdout.splitlines()[-1]))
-    parameters = sum(p.numel() for p in model(asked.layers)[0].parameters())
+    parameters = sum(p.numel() for p in model(arguments.layers)[0].parameters())
     for side, found in rows.items():
         seconds, peak = (statistics.median(row[key] for row in found) for key in ("seconds", "gib"))
         print(f"{side:8} {seconds:7.1f} s, peak {peak:.2f} GiB")
@@ -145,7 +145,7 @@ def main() -> None:
         one["seconds"] / other["seconds"] for one, other in zip(rows["capture"], rows["torch"])
     )
     print(
-        f"{asked.layers} layers, {parameters / 1e9:.1f} billion parameters: {ratio:.2f} of torch's own lowering"
+        f"{arguments.layers} layers, {parameters / 1e9:.1f} billion parameters: {ratio:.2f} of torch's own lowering"
     )
 
 

@@ -76,15 +76,15 @@ def apart(one: Any, other: Any) -> tuple[str, ...]:
         "CUDA graphs": lambda c: [compiled.cuda_graphs for compiled in c.compilations],
         "breaks": lambda c: [unplaced(b.reason) for b in c.breaks],
     }
-    found = [what for what, look in looks.items() if look(one) != look(other)]
-    return tuple(([] if same(one.kernels, other.kernels) else ["code"]) + found)
+    differences = [what for what, look in looks.items() if look(one) != look(other)]
+    return tuple(([] if same(one.kernels, other.kernels) else ["code"]) + differences)
 
 
 def foreseen(capture: Any) -> tuple[str, ...]:
     """Return the facts that a capture predicts may differ on the device itself."""
     code = [text for c in capture.compilations for code in c.code.values() for text in code.may_differ]
-    asked = [] if capture.target is None else [q.asked for q in capture.target.queries]
-    return tuple(dict.fromkeys((*code, *asked)))
+    queries = [] if capture.target is None else [q.asked for q in capture.target.queries]
+    return tuple(dict.fromkeys((*code, *queries)))
 
 
 def peak_of(capture: Any) -> int | None:
@@ -94,7 +94,7 @@ def peak_of(capture: Any) -> int | None:
     """
     from compile_lens.measures.memory_budget import memory_budget
 
-    found: list[int] = []
+    rows: list[int] = []
     for compilation in capture.compilations:
         results = 0
         read = {b.name for m in compilation.memory for b in m.buffers if b.kind == "input"}
@@ -102,13 +102,13 @@ def peak_of(capture: Any) -> int | None:
             there = memory_budget(capture, held)
             if there is None:
                 return None
-            found.append(there.needed_bytes + results)
+            rows.append(there.needed_bytes + results)
             results = sum(
                 b.nbytes or 0
                 for b in held.buffers
                 if b.kind == "output" and not b.base and not read & set(b.origins)
             )
-    return max(found, default=None)
+    return max(rows, default=None)
 
 
 # On the device -----------------------------------------------------------------------------------------------
@@ -119,17 +119,17 @@ def on_device(program: Any) -> dict[str, Any]:
 
     A failure is reported, and the next program goes on.
     """
-    found: dict[str, Any] = {"program": str(program), "notes": []}
+    result: dict[str, Any] = {"program": str(program), "notes": []}
     try:
         with limited(SECONDS):
-            capture, found["error"] = captured(program, "cuda")
-            found["capture"] = capture.to_json()
-            if not found["error"]:
-                found |= run(program, capture)
+            capture, result["error"] = captured(program, "cuda")
+            result["capture"] = capture.to_json()
+            if not result["error"]:
+                result |= run(program, capture)
     except Exception as error:  # a table with this line in it is better than none
         lines = str(error).splitlines()
-        found["notes"].append(f"{type(error).__name__}: {lines[0] if lines else ''}")
-    return found
+        result["notes"].append(f"{type(error).__name__}: {lines[0] if lines else ''}")
+    return result
 
 
 def beside(program: Any, found: dict[str, Any], model: str) -> Row:
@@ -192,8 +192,8 @@ def run(program: Any, real: Any) -> dict[str, int]:
             torch.cuda.synchronize(0)
     kernels = [k for k in real.kernels if k.language == "triton"]
     # Inductor names its own kernels like this; a kernel of the program is compiled under its own name.
-    found = {k.name.partition("#")[0] for k in kernels}
-    names = {name if name.startswith("triton_") else name.rpartition("_")[0] for name in found}
+    labels = {k.name.partition("#")[0] for k in kernels}
+    names = {name if name.startswith("triton_") else name.rpartition("_")[0] for name in labels}
     on_device = [e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held if t.is_cuda}
     return {
@@ -207,23 +207,23 @@ def tensors_of(fn: Any, args: Sequence[Any]) -> list[Any]:
     """Return a program's input tensors: its arguments, and those in a module, an optimizer or a closure."""
     import torch
 
-    found: list[Any] = [t for t in torch.utils._pytree.tree_leaves(list(args)) if isinstance(t, torch.Tensor)]
+    flat: list[Any] = [t for t in torch.utils._pytree.tree_leaves(list(args)) if isinstance(t, torch.Tensor)]
     owners = [
         getattr(fn, "__self__", fn),
         *(cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()),
     ]
     for owner in owners:
         if isinstance(owner, torch.nn.Module):
-            found += [*owner.parameters(), *owner.buffers()]
+            flat += [*owner.parameters(), *owner.buffers()]
         elif isinstance(owner, torch.optim.Optimizer):
             given = [p for group in owner.param_groups for p in group["params"]]
             states = [
                 v for state in owner.state.values() for v in state.values() if isinstance(v, torch.Tensor)
             ]
-            found += [*given, *(p.grad for p in given if p.grad is not None), *states]
+            flat += [*given, *(p.grad for p in given if p.grad is not None), *states]
         elif isinstance(owner, torch.Tensor):
-            found.append(owner)
-    return found
+            flat.append(owner)
+    return flat
 
 
 @contextlib.contextmanager
@@ -311,10 +311,10 @@ def record(groups: tuple[str, ...], only: str, jobs: int) -> Iterator[dict[str, 
     """Return the results on the device, from this many processes; a program whose process ended is reported."""
     programs = _chosen(groups, only)
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        asked = {pool.submit(_on_device, groups, only, i): program for i, program in enumerate(programs)}
-        for one in concurrent.futures.as_completed(asked):
+        futures = {pool.submit(_on_device, groups, only, i): program for i, program in enumerate(programs)}
+        for one in concurrent.futures.as_completed(futures):
             error = one.exception()
-            yield one.result() if error is None else {"program": str(asked[one]), "notes": [repr(error)]}
+            yield one.result() if error is None else {"program": str(futures[one]), "notes": [repr(error)]}
 
 
 def kept(folder: Path, name: str, found: Any) -> None:
@@ -348,44 +348,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--against", type=Path, metavar="FOLDER", help="beside what --record kept, without the device"
     )
     parser.add_argument("--output", type=Path, help="also write the tables to this file")
-    asked = parser.parse_args(arguments)
-    groups = tuple(asked.groups)
-    if asked.against:
-        about = json.loads((asked.against / "about.json").read_text(encoding="utf-8"))
+    args = parser.parse_args(arguments)
+    groups = tuple(args.groups)
+    if args.against:
+        about = json.loads((args.against / "about.json").read_text(encoding="utf-8"))
     elif not torch.cuda.is_available():
         print("no NVIDIA GPU in this machine: nothing was compared", file=sys.stderr)
         return NO_DEVICE
     else:
         about = {"program": "about", "device": torch.cuda.get_device_name(0), "torch": torch.__version__}
-    model = models.resolve(asked.model) if asked.model else models.find(about["device"])
+    model = models.resolve(args.model) if args.model else models.find(about["device"])
     if model is None:
         print(
             f"no device model is of {about['device']}: pass one with --model (a name or a file)",
             file=sys.stderr,
         )
         return NO_MODEL
-    if asked.against:
-        files = [json.loads(file.read_text(encoding="utf-8")) for file in asked.against.glob("*.json")]
-        found = {one["program"]: one for one in files}
+    if args.against:
+        files = [json.loads(file.read_text(encoding="utf-8")) for file in args.against.glob("*.json")]
+        results = {one["program"]: one for one in files}
     else:
         about["speeds"] = [dataclasses.asdict(one) for one in speeds()]  # before others share the device
-        if asked.record:
-            kept(asked.record, "about", about)
-        found = {}
-        for one in record(groups, asked.only, asked.jobs):
-            found[one["program"]] = one
-            if asked.record:
-                kept(asked.record, one["program"], one)
-    if asked.record:
+        if args.record:
+            kept(args.record, "about", about)
+        results = {}
+        for one in record(groups, args.only, args.jobs):
+            results[one["program"]] = one
+            if args.record:
+                kept(args.record, one["program"], one)
+    if args.record:
         return 0
-    rows = [beside(p, found[str(p)], model.name) for p in _chosen(groups, asked.only) if str(p) in found]
+    rows = [beside(p, results[str(p)], model.name) for p in _chosen(groups, args.only) if str(p) in results]
     moved = of_speed([Speed(**one) for one in about["speeds"]], model.bandwidth)
     text = f"{about['device']}, model {model.name}, torch {about['torch']}\n\n{table(rows)}\n{moved}"
     print(text)
-    if asked.output:
-        part = asked.output.with_name(f"{asked.output.name}.part")
+    if args.output:
+        part = args.output.with_name(f"{args.output.name}.part")
         part.write_text(text, encoding="utf-8")
-        part.replace(asked.output)
+        part.replace(args.output)
     return 0
 
 

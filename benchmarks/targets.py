@@ -73,21 +73,21 @@ def captures(target: str, root: Path) -> list[float]:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, target]
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=kept)
-    found: list[float] = json.loads(done.stdout)
-    return found
+    times: list[float] = json.loads(done.stdout)
+    return times
 
 
 def beside(other: Path, rounds: int) -> None:
     """Print the cost of this checkout's captures relative to another's."""
-    found: dict[Path, list[list[float]]] = {ROOT: [], other: []}
+    times_of: dict[Path, list[list[float]]] = {ROOT: [], other: []}
     for number in range(rounds + 1):
-        for root, times in found.items():
+        for root, times in times_of.items():
             took = captures("h100", root)
             if number:  # in the first round Python also writes its bytecode
                 times.append(took)
     for what, part in (("first", slice(0, 1)), ("next", slice(1, None))):
         for how, figure in (("least", min), ("median", statistics.median)):
-            ours, theirs = (figure([x for r in times for x in r[part]]) for times in found.values())
+            ours, theirs = (figure([x for r in times for x in r[part]]) for times in times_of.values())
             print(f"h100  {what} {ours:.3f} s, {ours / theirs:.2f} of the other's ({how})")
 
 
@@ -102,10 +102,10 @@ def main() -> None:
         return
     times: dict[str, list[list[float]]] = {"": [], "h100": [], "mps": []}
     for _ in range(rounds):
-        for target, found in times.items():
-            found.append(captures(target, ROOT))
-    first = {t: statistics.median(r[0] for r in found) for t, found in times.items()}
-    later = {t: statistics.median(x for r in found for x in r[1:]) for t, found in times.items()}
+        for target, series in times.items():
+            series.append(captures(target, ROOT))
+    first = {t: statistics.median(r[0] for r in series) for t, series in times.items()}
+    later = {t: statistics.median(x for r in series for x in r[1:]) for t, series in times.items()}
     for target in ("h100", "mps"):
         print(
             f"{target:5} first {first[target]:.2f} s, {first[target] / first['']:.2f} of the CPU's first; "

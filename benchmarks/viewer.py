@@ -176,7 +176,7 @@ def _run(browser: Browser, address: str) -> dict[str, float]:
         page.goto(address)
         page.wait_for_function("() => window.measured.alive > 0", timeout=60_000)
         _settle(page)
-        found: dict[str, float] = {
+        times: dict[str, float] = {
             "first paint": page.evaluate(
                 "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? performance.now()"
             ),
@@ -184,11 +184,11 @@ def _run(browser: Browser, address: str) -> dict[str, float]:
             "settled: every pane drawn": page.evaluate("window.measured.done"),
             "longest task while it opens": _longest(page),
         }
-        found |= _clicks(page)
-        found["longest task while all is opened, level by level"] = _opened(page)
-        found["longest task while searching"] = _searched(page)
-        found["longest task while panes change"] = _changed(page)
-        return found
+        times |= _clicks(page)
+        times["longest task while all is opened, level by level"] = _opened(page)
+        times["longest task while searching"] = _searched(page)
+        times["longest task while panes change"] = _changed(page)
+        return times
     finally:
         context.close()
 
@@ -230,11 +230,11 @@ def _clicks(page: Page) -> dict[str, float]:
         page.mouse.up()
         page.wait_for_timeout(REST)
     clicks: list[float] = page.evaluate("window.measured.clicks")
-    found = {"longest task while clicking": _longest(page)}
+    times = {"longest task while clicking": _longest(page)}
     if clicks:
-        found["click to painted highlight, median"] = statistics.median(clicks)
-        found["click to painted highlight, worst"] = max(clicks)
-    return found
+        times["click to painted highlight, median"] = statistics.median(clicks)
+        times["click to painted highlight, worst"] = max(clicks)
+    return times
 
 
 def _opened(page: Page) -> float:
@@ -274,10 +274,10 @@ def _changed(page: Page) -> float:
 def chromium() -> str:
     """Return the browser's program."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("COMPILE_LENS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
-    if not found:
+    path = os.environ.get("COMPILE_LENS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
+    if not path:
         raise SystemExit("no Chromium is on PATH: install chromium, or name one in COMPILE_LENS_CHROMIUM")
-    return found
+    return path
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -292,7 +292,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     from playwright.sync_api import sync_playwright
 
-    made: list[Figure] = []
+    results: list[Figure] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         pages: dict[str, Any] = {name: CAPTURES[name] for name in asked.only or CAPTURES}
@@ -300,12 +300,12 @@ def main(argv: list[str] | None = None) -> int:
             pages = {asked.record.stem: lambda: load(asked.record)}
         for name, capture in pages.items():
             for figure in figures(browser, name, capture(), asked.rounds):
-                made.append(figure)
+                results.append(figure)
                 if not asked.json:
                     print(figure, flush=True)
         browser.close()
     if asked.json:
-        print(json.dumps([asdict(f) for f in made], ensure_ascii=False, indent=1))
+        print(json.dumps([asdict(f) for f in results], ensure_ascii=False, indent=1))
     return 0
 
 

@@ -65,8 +65,8 @@ def browser() -> Iterator[Browser]:
     if importlib.util.find_spec("playwright") is None:
         not_here("Playwright is not installed: pip install '.[dev]'")
     named = os.environ.get("COMPILE_LENS_CHROMIUM", "")
-    found = named or next(filter(None, map(shutil.which, NAMES)), "")
-    if not Path(found).is_file():
+    path = named or next(filter(None, map(shutil.which, NAMES)), "")
+    if not Path(path).is_file():
         not_here(
             f"COMPILE_LENS_CHROMIUM names no file: {named}"
             if named
@@ -75,7 +75,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield launched
         launched.close()
 
@@ -96,14 +96,14 @@ def viewport() -> tuple[int, int]:
 def context(browser: Browser, colour_scheme: str, viewport: tuple[int, int]) -> Iterator[BrowserContext]:
     """Return a browser context without history: no cookies, no storage."""
     width, height = viewport
-    made = browser.new_context(
+    fresh = browser.new_context(
         color_scheme="dark" if colour_scheme == "dark" else "light",
         viewport={"width": width, "height": height},
         locale="en-US",
     )
-    made.add_init_script(SCRIPT)
-    yield made
-    made.close()
+    fresh.add_init_script(SCRIPT)
+    yield fresh
+    fresh.close()
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def watch() -> Watch:
 @pytest.fixture
 def page(context: BrowserContext, watch: Watch) -> Iterator[Page]:
     """Return an empty page. It must end without errors, and without requests to places that are not allowed."""
-    made = context.new_page()
-    watch.follow(made)
-    yield made
-    watch.settle(made)
+    tab = context.new_page()
+    watch.follow(tab)
+    yield tab
+    watch.settle(tab)
     assert watch.problems() == []
     assert watch.outside() == []
 

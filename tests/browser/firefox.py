@@ -72,15 +72,15 @@ class Firefox:
     def read(self, function: str, *arguments: object) -> Any:
         """Return the result of a function of the page, as plain data."""
         given = ", ".join(json.dumps(one) for one in arguments)
-        found = self.send(
+        result = self.send(
             "script.evaluate",
             expression=f"(async () => JSON.stringify((await ({function})({given})) ?? null))()",
             target={"context": self._page},
             awaitPromise=True,
         )
-        if found["type"] == "exception":
-            raise RuntimeError(found["exceptionDetails"]["text"])
-        return json.loads(found["result"]["value"])
+        if result["type"] == "exception":
+            raise RuntimeError(result["exceptionDetails"]["text"])
+        return json.loads(result["result"]["value"])
 
     def wait(self, function: str) -> None:
         """Wait until a function of the page returns something."""
@@ -163,9 +163,9 @@ def started(program: str, folder: Path, *, dark: bool = False) -> Iterator[Firef
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     for _ in range(START * 10):
         text = log.read_text(encoding="utf-8", errors="replace")
-        found = re.search(r"WebDriver BiDi listening on (ws://\S+)", text)
-        if found:
-            return f"{found[1]}/session"
+        match = re.search(r"WebDriver BiDi listening on (ws://\S+)", text)
+        if match:
+            return f"{match[1]}/session"
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.1)
             break

@@ -125,7 +125,7 @@ class Keys:
 
     def _said(self) -> tuple[str, str]:
         send = self._session.send
-        found = send("Runtime.evaluate", {"expression": _ACTIVE})["result"]["objectId"]
-        tree = send("Accessibility.getPartialAXTree", {"objectId": found, "fetchRelatives": False})
+        object_id = send("Runtime.evaluate", {"expression": _ACTIVE})["result"]["objectId"]
+        tree = send("Accessibility.getPartialAXTree", {"objectId": object_id, "fetchRelatives": False})
         node: dict[str, Any] = tree["nodes"][0]
         return str(node.get("role", {}).get("value", "")), str(node.get("name", {}).get("value", ""))

@@ -84,8 +84,8 @@ def shown_by(file: Path) -> list[str]:
     import nbformat
 
     book = nbformat.read(file, as_version=4)
-    found = [o.get("data", {}).get("text/html", "") for c in book.cells for o in c.outputs]
-    return [html for html in found if html]
+    texts = [o.get("data", {}).get("text/html", "") for c in book.cells for o in c.outputs]
+    return [html for html in texts if html]
 
 
 class Notebook:
@@ -198,8 +198,8 @@ class Classic(Notebook):
     KNOWN = ("/nbextensions/widgets/notebook/js/extension.js",)  # always requested, even if absent
 
     def cells(self) -> list[str]:
-        found: list[str] = self.page.evaluate("() => Jupyter.notebook.get_cells().map((c) => c.get_text())")
-        return found
+        texts: list[str] = self.page.evaluate("() => Jupyter.notebook.get_cells().map((c) => c.get_text())")
+        return texts
 
     def _focus(self, number: int) -> None:
         self.page.locator(f"{self.CELLS} .CodeMirror-lines").nth(number).click()

@@ -102,8 +102,8 @@ def search_box(app: Locator) -> Locator:
 
 def images(layer: Locator) -> list[int]:
     """Return the natural width of each picture in pixels; 0 for a broken one."""
-    found: list[int] = layer.evaluate(_IMAGES)
-    return found
+    widths: list[int] = layer.evaluate(_IMAGES)
+    return widths
 
 
 def contrast(element: Locator) -> float:
@@ -128,12 +128,12 @@ class Heap:
         send = self._session.send
         # Elements that no script references are not among its objects; a referenced one keeps its whole tree alive.
         kind = send("Runtime.evaluate", {"expression": "Node.prototype", **group})["result"]["objectId"]
-        found = send("Runtime.queryObjects", {"prototypeObjectId": kind, **group})["objects"]["objectId"]
+        roots = send("Runtime.queryObjects", {"prototypeObjectId": kind, **group})["objects"]["objectId"]
         call = {"functionDeclaration": _KEPT, "arguments": [{"value": ROOT}], "returnByValue": True}
-        said = send("Runtime.callFunctionOn", {"objectId": found, **call})
+        answer = send("Runtime.callFunctionOn", {"objectId": roots, **call})
         send("Runtime.releaseObjectGroup", group)
-        assert "exceptionDetails" not in said, said
-        return int(said["result"]["value"])
+        assert "exceptionDetails" not in answer, answer
+        return int(answer["result"]["value"])
 
     def nodes(self) -> int:
         """Return the number of nodes of the page, shown or not."""

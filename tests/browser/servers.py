@@ -85,10 +85,10 @@ class Server:
 
 def homes(top: Path) -> Homes:
     """Return folders for a server, with a kernel that is the running interpreter."""
-    made = Homes(top)
-    kernel = made.data / "kernels" / "python3"
-    config = made.config / "labconfig"
-    for folder in (made.notebooks, kernel, config, made.settings, top / "home"):
+    home = Homes(top)
+    kernel = home.data / "kernels" / "python3"
+    config = home.config / "labconfig"
+    for folder in (home.notebooks, kernel, config, home.settings, top / "home"):
         folder.mkdir(parents=True)
     spec = {
         "argv": [
@@ -106,7 +106,7 @@ def homes(top: Path) -> Homes:
     # Otherwise it would ask the user for permission to fetch news, and look for updates.
     off = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
     (config / "page_config.json").write_text(json.dumps(off), encoding="utf-8")
-    return made
+    return home
 
 
 @contextlib.contextmanager
@@ -161,8 +161,8 @@ def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
-    raise RuntimeError(f"{server.app} did not start:\n{said}")
+    tail = log.read_text(encoding="utf-8", errors="replace")[-3000:]
+    raise RuntimeError(f"{server.app} did not start:\n{tail}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -53,12 +53,12 @@ def violations(page: Page) -> list[tuple[str, str]]:
     if not AXE.is_file():
         not_here("axe-core is not installed: run npm ci in tests/viewer")
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: list[list[str]] = page.evaluate(_VIOLATIONS)
+    rows: list[list[str]] = page.evaluate(_VIOLATIONS)
     # axe joins the texts of a drawing without blanks ("sinaten.sin.default"), and then does not find them in the name
     # of a node, which is "sin, aten.sin.default, float32[1000]".
     drawn = "label-content-name-mismatch"
     return [
-        (rule, f"{at}: {part[:200]}") for rule, at, part in found if rule != drawn or "graph-stop" not in part
+        (rule, f"{at}: {part[:200]}") for rule, at, part in rows if rule != drawn or "graph-stop" not in part
     ]
 
 
@@ -112,8 +112,8 @@ def test_axe_finds_nothing_without_scripts(
     standalone: Standalone, name: str, viewport: tuple[int, int]
 ) -> None:
     """On a phone, where tables have to scroll."""
-    made = PAGES[name]()
-    whole = made if isinstance(made, str) else html.page(made)
+    shown = PAGES[name]()
+    whole = shown if isinstance(shown, str) else html.page(shown)
     start = whole.index('<script type="application/json"')
     page = standalone(whole[:start] + "</div></main></body></html>")
     assert page.locator(APP).count() == 0

@@ -26,14 +26,14 @@ def test_the_address_of_a_call_is_pasted_into_python(standalone: Callable[..., P
     page.open("python", "forward", "forward.code")
     page.pane("python").get_by_role("button", name="call cos:").first.click()
     page.leave()
-    said = ast.literal_eval(page.facts()["in Python"])
+    address = ast.literal_eval(page.facts()["in Python"])
     line = shown.sources[0].text.split("\n")[1]
     start = line.index("torch.cos(x)")
-    assert said == f"captures.py:{shown.sources[0].first_line + 1}:{start}-{start + len('torch.cos(x)')}"
-    assert shown.chain.find(said) == (("0/0", "dynamo", "cos"),)
+    assert address == f"captures.py:{shown.sources[0].first_line + 1}:{start}-{start + len('torch.cos(x)')}"
+    assert shown.chain.find(address) == (("0/0", "dynamo", "cos"),)
     page.page.wait_for_function("() => location.hash.includes('pin=')")
     hash = unquote(page.page.evaluate("location.hash"))
-    assert f"pin=cos;python:source:={said}" in hash, "a permalink says the same"
+    assert f"pin=cos;python:source:={address}" in hash, "a permalink says the same"
     again = Viewer(standalone(shown, hash.lstrip("#")), shown)
     again.frame()
     assert again.pins() == ["cos"]

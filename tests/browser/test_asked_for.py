@@ -47,9 +47,9 @@ def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
 def _once(page: Viewer, seen: Callable[[], set[str]]) -> set[str]:
     """Return the first non-empty result: boxes are drawn a few at a time, which takes longer on a busy machine."""
     for _ in range(100):
-        found = seen()
-        if found:
-            return found
+        names = seen()
+        if names:
+            return names
         page.page.wait_for_timeout(50)
         page.frame()
     return set()
@@ -138,7 +138,7 @@ def test_a_click_on_a_step_is_not_lost(viewer: Open, viewport: tuple[int, int], 
 
     rest = {x: under(x) for x in range(500, 1150, 10)}
     if key == "Escape":
-        rest = {x: said for x, said in rest.items() if said.startswith("fused")}
+        rest = {x: text for x, text in rest.items() if text.startswith("fused")}
     page.find(".source-pane .listing-line.coloured, .source-pane [data-item]").first.wait_for()
     line = page.find(".source-pane .listing-line[data-item]").first
     line.click(position={"x": 30, "y": 9})
@@ -156,14 +156,14 @@ def test_a_click_on_a_step_is_not_lost(viewer: Open, viewport: tuple[int, int], 
     page.page.mouse.move(place, y)
     page.frame()
     assert page.find(".flow-lit").count() == (0 if key == "Escape" else 1)
-    said = under(place)
-    assert key != "Escape" or said == rest[place]
+    text = under(place)
+    assert key != "Escape" or text == rest[place]
     page.page.mouse.down()
     page.page.wait_for_timeout(60)
     page.page.mouse.up()
     page.leave()
     page.frame()
-    page.find(".frame[data-finding=fusion]" if key == "Escape" else f".frame[data-stage='{said}']").wait_for()
+    page.find(".frame[data-finding=fusion]" if key == "Escape" else f".frame[data-stage='{text}']").wait_for()
 
 
 @WIDE
@@ -199,14 +199,14 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
     page.opened()
     pane = page.find(".frame:has(.code-launches)")
     names = [name.lower() for name in pane.locator(".code-tab").evaluate_all("all => all.map(e => e.title)")]
-    said = pane.locator(".finder-count")
+    count = pane.locator(".finder-count")
     for typed, looked in (("op:bmm", "bmm"), ("softmax", "softmax"), ("addmm", "addmm")):
         hits = sum(looked in name for name in names)
         assert hits > 0
         page.find(".find-all").fill(typed)
         settle(page.page)
         assert pane.locator(".code-tab[data-found]").count() == hits
-        assert int(said.inner_text().split("/")[1]) >= hits
+        assert int(count.inner_text().split("/")[1]) >= hits
     page.page.keyboard.press("Enter")
     now = pane.locator(".code-tab[data-found=now]")
     assert now.count() == 1
@@ -214,7 +214,7 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
     assert window["y"] <= row["y"] and row["y"] + row["height"] <= window["y"] + window["height"] + 1
     page.find(".find-all").fill("nothing is called this")
     settle(page.page)
-    assert said.inner_text() == "no match"
+    assert count.inner_text() == "no match"
     assert pane.locator(".code-tab[data-found]").count() == 0
 
 
@@ -229,9 +229,9 @@ def test_find_counts_over_all_panes_and_closes_what_it_opened(
     before = folds.count(), boxes.count()
     page.find(".find-all").fill("softmax")
     settle(page.page)
-    said = total.inner_text()
-    found, parts = int(said.split()[0]), said.partition("found")[2].split(";")
-    assert found == sum(int(part.split()[0]) for part in parts) and len(parts) >= 2
+    text = total.inner_text()
+    hits, parts = int(text.split()[0]), text.partition("found")[2].split(";")
+    assert hits == sum(int(part.split()[0]) for part in parts) and len(parts) >= 2
     assert any(" in Python source" in part for part in parts)
     page.find(".find-all").fill("include")
     settle(page.page)
@@ -300,8 +300,8 @@ def test_a_question_mark_lists_the_keys(viewer: Open) -> None:
     page.page.keyboard.press("?")
     keys = page.find(".about-keys")
     keys.wait_for()
-    said = keys.inner_text()
-    assert all(f"{key} " in said for key in ("/", "n", "N", "f", "b", "w", "m", "o", "Enter", "Esc"))
+    text = keys.inner_text()
+    assert all(f"{key} " in text for key in ("/", "n", "N", "f", "b", "w", "m", "o", "Enter", "Esc"))
     place, (width, height) = box(keys), page.page.evaluate("[innerWidth, innerHeight]")
     assert place["y"] + place["height"] <= height and place["x"] + place["width"] <= width
     assert keys.evaluate("one => one.scrollWidth <= one.clientWidth")  # its end is read as well

@@ -98,8 +98,8 @@ def test_the_first_layer_is_open_though_it_makes_what_the_others_use(
     page = viewer(encoder())
     headings = page.find(".graph-svg .heading").all_text_contents()
     assert len(headings) == 1 and headings[0].split()[0] == "layers.0"
-    said = [text for text in page.find(".graph-svg .target").all_text_contents() if text.startswith("= ")]
-    assert said and all(text.startswith(("= layers.0", "= layers.1")) for text in said)
+    texts = [text for text in page.find(".graph-svg .target").all_text_contents() if text.startswith("= ")]
+    assert texts and all(text.startswith(("= layers.0", "= layers.1")) for text in texts)
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])

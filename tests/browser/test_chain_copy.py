@@ -29,7 +29,7 @@ def test_a_copied_chain_has_the_code_of_the_backward_too(context: BrowserContext
     page.unfold()
     page.find(".chain-copy").click()
     page.find(".chain-copy:text-is('Copied')").wait_for()
-    said = page.page.evaluate("() => navigator.clipboard.readText()")
+    text = page.page.evaluate("() => navigator.clipboard.readText()")
     linked = through(capture, [line])
     for phase in ("forward", "backward"):
         (kernel,) = capture.compilations[0].code[phase].kernels
@@ -37,4 +37,4 @@ def test_a_copied_chain_has_the_code_of_the_backward_too(context: BrowserContext
         names = {name for _, key, name in linked if key == f"{phase}.code"}
         own = [lines[mark.line - 1].strip() for mark in kernel.lines if f"{kernel.name}:{mark.line}" in names]
         assert own, phase
-        assert any(line in said for line in own), (phase, own, said)
+        assert any(line in text for line in own), (phase, own, text)

@@ -25,8 +25,8 @@ Open = Callable[[Capture], Viewer]
 
 
 def _compilation(shown: Capture) -> Compilation:
-    (made,) = shown.compilations
-    return made
+    (only,) = shown.compilations
+    return only
 
 
 def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
@@ -42,13 +42,13 @@ def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
         page.kernel("backward.code", number)
         head = pane.locator(".code-panel")
         assert head.locator(".kernel-name").inner_text() == kernel.name
-        said = head.inner_text()
+        text = head.inner_text()
         # Several equal kernels share one row of the list, and each shows its own share of the row's launches.
-        assert re.search(rf"^{kernel.launches} (of \d+ )?launch", said, re.M)
+        assert re.search(rf"^{kernel.launches} (of \d+ )?launch", text, re.M)
         for name in kernel.origins[:12]:
-            assert name in said
+            assert name in text
         for frame in shown.chain.lines(kernel):
-            assert f"{frame.file.rpartition('/')[2]}:{frame.line}" in said
+            assert f"{frame.file.rpartition('/')[2]}:{frame.line}" in text
         launches = head.locator(".kernel-launch").all_inner_texts()
         assert launches == [str(line) for line in kernel.launch_lines if line]
         if kernel.source:
@@ -83,10 +83,10 @@ def test_boilerplate_is_folded_and_a_copy_is_whole(viewer: Open) -> None:
     lines = code.text.split("\n")
 
     def numbers() -> list[int]:
-        found = pane.locator(".listing-number[data-number]").evaluate_all(
+        shown = pane.locator(".listing-number[data-number]").evaluate_all(
             "all => all.map(e => +e.dataset.number)"
         )
-        return [int(number) for number in found]
+        return [int(number) for number in shown]
 
     shut = numbers()
     assert len(shut) < len(lines) and len(shut) == len(set(shut))
@@ -153,8 +153,8 @@ def test_the_fusion_view_shows_what_the_record_holds(viewer: Open) -> None:
     page = viewer(shown)
     page.open("backward.groups fusion")
     pane = page.pane("backward.groups", fusion=True)
-    made = _compilation(shown)
-    loops, groups = (made.graphs[f"backward.{stage}"] for stage in ("loops", "groups"))
+    one = _compilation(shown)
+    loops, groups = (one.graphs[f"backward.{stage}"] for stage in ("loops", "groups"))
     row = shown.ledger.backward
     figures = pane.locator(".fusion-figure b").all_inner_texts()
     assert row.bytes_after is not None
@@ -172,14 +172,14 @@ def test_the_fusion_view_shows_what_the_record_holds(viewer: Open) -> None:
     for shown_row, group in zip(rows, groups.calls, strict=True):
         assert _names(page, shown_row.locator(".fusion-group")) == [group.name]
         assert _names(page, shown_row.locator(".fusion-loop")) == list(group.members)
-        said = shown_row.inner_text()
-        assert f"{len(group.members)} loops → 1 group" in said
+        text = shown_row.inner_text()
+        assert f"{len(group.members)} loops → 1 group" in text
         for node in (group, *(loops[name] for name in group.members)):
-            assert f"reads {_bytes(node.reads)} · writes {_bytes(node.writes)}" in said
+            assert f"reads {_bytes(node.reads)} · writes {_bytes(node.writes)}" in text
         alone = sum(_moved(loops[name]) for name in group.members)
-        assert f"saves {_bytes(alone - _moved(group))}" in said
-        (kernel,) = made.code["backward"].kernels
-        assert kernel.name[:40] in said
+        assert f"saves {_bytes(alone - _moved(group))}" in text
+        (kernel,) = one.code["backward"].kernels
+        assert kernel.name[:40] in text
 
 
 def _names(page: Viewer, cards: Locator) -> list[str]:

@@ -43,8 +43,8 @@ def bar(page: Viewer, key: str, line: Locator) -> str:
 
 
 def tags(elements: Locator) -> list[str]:
-    found: list[str] = elements.evaluate_all("all => all.map(e => e.dataset.tag)")
-    return found
+    names: list[str] = elements.evaluate_all("all => all.map(e => e.dataset.tag)")
+    return names
 
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
@@ -91,24 +91,24 @@ def test_names_below_a_line_do_not_cover_each_other(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
     page.open("python")
     boxes = [e.bounding_box() for e in page.pane("python").locator(".call-name").all()]
-    found = sorted((b["x"], b["x"] + b["width"]) for b in boxes if b)
-    assert len(found) == 5
-    assert all(end <= start for (_, end), (start, _) in pairwise(found))
+    spans = sorted((b["x"], b["x"] + b["width"]) for b in boxes if b)
+    assert len(spans) == 5
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 def test_lines_have_a_colour_each_where_there_are_several(viewer: Open) -> None:
     capture = captures.rematerialised()
     page = viewer(capture)
     page.open("python", "forward", "forward.code")
-    found = units(capture)["0/0"].all
-    assert len(found) == 2 and all(unit.column is None for unit in found)
+    parts = units(capture)["0/0"].all
+    assert len(parts) == 2 and all(unit.column is None for unit in parts)
     for number, text in enumerate(("torch.relu(", "torch.sigmoid(")):
         item = page.item(python_line(capture, text))
         line = page.pane("python").locator(f".listing-line[data-item='{item}']")
         assert "coloured" in (line.get_attribute("class") or "")
         assert rgb(UNITS[number].bar) in bar(page, "python", line)
-    said = page.pane("forward").locator(".on-unit-tag").all_text_contents()
-    assert set(said) == {unit.tag for unit in found}, "a box says which line it came from"
+    texts = page.pane("forward").locator(".on-unit-tag").all_text_contents()
+    assert set(texts) == {unit.tag for unit in parts}, "a box says which line it came from"
 
 
 def test_modules_of_a_single_call_have_a_colour_each_and_their_names_stand_on_the_line(viewer: Open) -> None:

@@ -43,7 +43,7 @@ def app(standalone: Callable[..., Page]) -> Open:
 
 def units(lines: Locator) -> set[str]:
     """Return the bar colours of the visible lines, by number."""
-    found: list[str] = lines.evaluate_all(
+    colours: list[str] = lines.evaluate_all(
         """
         (all) => all.filter((e) => {
           const r = e.getBoundingClientRect();
@@ -52,7 +52,7 @@ def units(lines: Locator) -> set[str]:
         }).flatMap((e) => [...e.style.getPropertyValue("--bar").matchAll(/unit-(\\d)/g)].map((m) => m[1]))
         """
     )
-    return set(found)
+    return set(colours)
 
 
 NODES_IN_VIEW = """
@@ -176,13 +176,13 @@ def test_what_they_agree_on_gives_way_to_the_name(app: Open, viewport: tuple[int
 
 def test_one_is_told_in_the_singular(standalone: Callable[..., Page]) -> None:
     """A large sum is one launch on a CPU, and two on an H100: its code has two ``.run(`` (counted in the module)."""
-    found = compile_lens.compare(lambda x: x.sum(), torch.rand(1_000_000), targets=["cpu", "h100"])
-    assert found.captures["h100"].code["inference"].count(".run(") == 2
-    page = standalone(document(found))
+    comparison = compile_lens.compare(lambda x: x.sum(), torch.rand(1_000_000), targets=["cpu", "h100"])
+    assert comparison.captures["h100"].code["inference"].count(".run(") == 2
+    page = standalone(document(comparison))
     alive(page)
     page.locator(f"{ROOT} .compare-column .listing-number").first.wait_for()
-    told = [chip.replace("\n", " ") for chip in page.locator(".compare-chips .top-chip").all_inner_texts()]
-    assert "≠ 1 launch, the other 2" in told and "≠ 2 launches, the other 1" in told, told
+    texts = [chip.replace("\n", " ") for chip in page.locator(".compare-chips .top-chip").all_inner_texts()]
+    assert "≠ 1 launch, the other 2" in texts and "≠ 2 launches, the other 1" in texts, texts
 
 
 def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> None:

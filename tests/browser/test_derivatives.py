@@ -41,8 +41,8 @@ def numbers(page: Viewer, phase: str, by: str) -> list[int]:
 def chip(page: Viewer, key: str) -> tuple[list[str], int]:
     """Return the first names on a chip of the stage row, and how many there are in total."""
     page.frame()
-    said = page.chip(key).locator(".flow-count").inner_text()
-    names, _, more = said.partition(" +")
+    text = page.chip(key).locator(".flow-count").inner_text()
+    names, _, more = text.partition(" +")
     return names.split(", "), len(names.split(", ")) + int(more.replace(",", "") or 0)
 
 
@@ -151,8 +151,8 @@ def test_what_the_derivative_needs_is_a_group_of_its_own_with_words(viewer: Open
     assert "forward: needed by the derivative of relu le" in rows
     assert "forward relu" in rows
     mask = written(kernel.source, kernel.first_line, r"<=")
-    (said,) = [r for r in rows if r.startswith("forward code: needed by the derivative of relu, lines ")]
-    assert mask and {str(line) for line in mask} <= {*re.findall(r"\d+", said)}
+    (words,) = [r for r in rows if r.startswith("forward code: needed by the derivative of relu, lines ")]
+    assert mask and {str(line) for line in mask} <= {*re.findall(r"\d+", words)}
 
 
 def program(seed: int) -> Capture:

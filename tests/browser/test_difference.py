@@ -373,8 +373,8 @@ def opened(standalone: Callable[..., Page], split: Difference, tmp_path: Path) -
 
 def _calls(app: Locator, which: str = "") -> list[str]:
     """Return the calls of the first source, by the names below its line."""
-    found = app.locator(f".compare-band .source-pane >> nth=0 >> .call-name{which}")
-    return [str(tag) for tag in found.evaluate_all("all => all.map(e => e.dataset.tag)")]
+    names = app.locator(f".compare-band .source-pane >> nth=0 >> .call-name{which}")
+    return [str(tag) for tag in names.evaluate_all("all => all.map(e => e.dataset.tag)")]
 
 
 def _lines(app: Locator) -> list[str]:
@@ -483,8 +483,8 @@ def test_open_kernels_are_partners_and_others_are_new(
     columns = opened("").locator(".compare-column")
     chosen = [column.locator(".code-tab[aria-selected=true]") for column in columns.all()]
     assert all("add_cos" in one.inner_text() for one in chosen)
-    told = [text for text in columns.nth(1).locator(".code-tab").all_inner_texts() if "new" in text]
-    assert len(told) == 2 and any("sort" in text for text in told)
+    texts = [text for text in columns.nth(1).locator(".code-tab").all_inner_texts() if "new" in text]
+    assert len(texts) == 2 and any("sort" in text for text in texts)
     assert columns.first.locator(".launch-note").count() == 0
     assert "the same on both sides" in columns.nth(1).inner_text()
     columns.nth(1).locator(".code-tab", has_text="pow_sin").click()

@@ -242,5 +242,5 @@ def test_bytes_of_kernels_say_that_they_are_modelled(
     opened: Callable[[str, str], Locator], viewport: tuple[int, int]
 ) -> None:
     app = opened(BEFORE, AFTER)
-    told = app.locator(".compare-column .launch-bytes").evaluate_all(BYTES)
-    assert told and all(words.startswith("~") and words.count("~") == 1 for words in told), told
+    texts = app.locator(".compare-column .launch-bytes").evaluate_all(BYTES)
+    assert texts and all(words.startswith("~") and words.count("~") == 1 for words in texts), texts

@@ -38,12 +38,12 @@ def test_modelled_bytes_are_marked_and_within_reach_at_each_width(viewer: Open) 
     seen = page.find(".top-savings .saving:visible").all_inner_texts()
     assert all("~" in one for one in seen if "B" in one)
     page.find(".top-about").click()
-    said = [one.inner_text() for one in page.find(".about p:visible").all()]
-    (moved,) = (one for one in said if one.startswith("memory traffic"))
+    texts = [one.inner_text() for one in page.find(".about p:visible").all()]
+    (moved,) = (one for one in texts if one.startswith("memory traffic"))
     total = captures.layer().ledger.total
     assert moved.endswith(", modelled: " + moved.rpartition(": ")[2]) and moved.count("~") == 2
     assert "eager operators before" in moved or "ATen operators before" in moved
-    assert f"work: {total.eager_ops} eager ops → {total.launches} launches" in said
+    assert f"work: {total.eager_ops} eager ops → {total.launches} launches" in texts
 
 
 @pytest.fixture(scope="module")

@@ -137,8 +137,8 @@ def test_reasons_stand_between_groups(standalone: Callable[..., Page]) -> None:
 
 def test_a_group_says_what_it_is_apart_from(standalone: Callable[..., Page]) -> None:
     viewer = Viewer(standalone(told(), "pin=;0:forward.groups:=op1"), told())
-    said = viewer.facts()["not fused with"]
-    assert said.startswith("op0: too large.") and "\nop2: never proposed." in said
+    text = viewer.facts()["not fused with"]
+    assert text.startswith("op0: too large.") and "\nop2: never proposed." in text
 
 
 def test_lines_say_what_other_kernels_compute_as_well(standalone: Callable[..., Page]) -> None:
@@ -162,9 +162,9 @@ def test_findings_that_are_missing_say_why(standalone: Callable[..., Page]) -> N
     from samples import sample
 
     viewer = Viewer(standalone(sample()), sample())
-    said = viewer.find(".card-unknown").all_inner_texts()
-    assert any("Ablations" in card and "compile_lens.ablate" in card for card in said)
-    assert viewer.find("button.card[data-finding]").count() + len(said) == len(findings(sample()))
+    texts = viewer.find(".card-unknown").all_inner_texts()
+    assert any("Ablations" in card and "compile_lens.ablate" in card for card in texts)
+    assert viewer.find("button.card[data-finding]").count() + len(texts) == len(findings(sample()))
 
 
 @pytest.mark.parametrize("viewport", [(390, 800)], ids=["phone"])

@@ -116,17 +116,17 @@ def test_clicks_keys_and_pins(opened: Callable[..., Firefox]) -> None:
     }
     forward = items.seen(0, "forward")
     assert forward is not None
-    found = lit()
-    assert found["calls"] == ["torch.cos(x)"]
-    assert set(found["nodes"]) == {forward.item(name) for _, key, name in linked if key == "forward"}
-    assert found["lines"] and set(found["lines"]) <= lines
-    assert found["pins"] == ["cos"] and found["first"].startswith("line ")
+    state = lit()
+    assert state["calls"] == ["torch.cos(x)"]
+    assert set(state["nodes"]) == {forward.item(name) for _, key, name in linked if key == "forward"}
+    assert state["lines"] and set(state["lines"]) <= lines
+    assert state["pins"] == ["cos"] and state["first"].startswith("line ")
     page.click(*page.read(PLACE, ".call[aria-label^='call sin:']"))
     assert lit()["pins"] == ["cos", "sin"]
     from .firefox import ESCAPE
 
     page.press(ESCAPE)
-    assert lit() == {**found, "calls": [], "nodes": [], "lines": [], "pins": [], "first": lit()["first"]}
+    assert lit() == {**state, "calls": [], "nodes": [], "lines": [], "pins": [], "first": lit()["first"]}
     page.press("/")
     focused = f"() => {APP}.shadowRoot.activeElement.className"
     assert "find-all" in page.read(focused)

@@ -341,12 +341,12 @@ def test_a_failure_is_shown_where_it_happened(
     assert note["y"] + note["height"] <= min(pane["y"] + pane["height"], viewport[1])
     # Torch's complete report is shown beside it.
     right = page.find(".frame").last
-    said = right.locator(".outcome-said")
+    words = right.locator(".outcome-said")
     assert shown.failure is not None
-    assert said.inner_text().strip() == shown.failure.message.strip()
+    assert words.inner_text().strip() == shown.failure.message.strip()
     assert box(right)["x"] >= pane["x"] + pane["width"]
     right.get_by_role("button", name="traceback").click()
-    assert "Traceback (most recent call last)" in said.inner_text()
+    assert "Traceback (most recent call last)" in words.inner_text()
 
 
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
@@ -472,10 +472,10 @@ def test_what_is_known_of_why_stands_beside_the_code(viewer: Open) -> None:
 
     (peak,) = (f.badge for f in findings(shown) if f.key == "memory")
     assert peak and peak in tabs()[3]
-    said = ["kernels", "module", f"why {count}", f"memory {peak}", "story"]
-    assert tabs() == said
+    labels = ["kernels", "module", f"why {count}", f"memory {peak}", "story"]
+    assert tabs() == labels
     assert choose("why").locator(".finding").is_visible() and not pane.is_visible()
-    assert tabs() == said, "they are the same beside each of them"
+    assert tabs() == labels, "they are the same beside each of them"
     story = choose("story").locator(".story")
     story.wait_for()
     assert " ".join(shown.story().sentences[0].text.split()) in story.inner_text()
@@ -496,8 +496,8 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
     right.locator(".finding-column").first.wait_for()
     tab = right.locator(".frame-tab[aria-pressed=true]")
     launches = [ledger(at_step(shown, step.step)).total.launches for step in shown.ablations]
-    said = ["ablations", *" → ".join(map(str, launches)).split()]
-    assert tab.inner_text().split() == (said if viewport[0] > 1000 else ["ablations"])
+    labels = ["ablations", *" → ".join(map(str, launches)).split()]
+    assert tab.inner_text().split() == (labels if viewport[0] > 1000 else ["ablations"])
     assert len(page.find(".frame").all()) == 3
     right.locator(".frame-tab").first.click()
     page.pane("forward.code").locator(".code-pane").wait_for()
@@ -546,9 +546,9 @@ def test_what_happened_in_between_stands_below_a_short_kernel(viewer: Open) -> N
     page = viewer(shown)
     foot = page.pane("forward.code").locator(".between")
     foot.wait_for()
-    told = {s.text for s in shown.story().sentences if s.stage.startswith("forward")}
-    said = foot.locator("p").all_inner_texts()
-    assert 2 <= len(said) <= 3 and set(said) <= told
+    lines = {s.text for s in shown.story().sentences if s.stage.startswith("forward")}
+    texts = foot.locator("p").all_inner_texts()
+    assert 2 <= len(texts) <= 3 and set(texts) <= lines
     long = viewer(captures.layer())
     assert not long.pane("forward.code").locator(".between").is_visible(), "there is no room for it"
 
@@ -616,21 +616,21 @@ def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[in
     page = viewer(shown)
     rows = page.pane("python").locator(".compilation")
     assert rows.count() == len(shown.compilations) > 5
-    said = {}
+    results = {}
     for row, compilation in zip(rows.all(), shown.compilations, strict=True):
         why = row.locator(".compilation-why")
         again = why.locator(".compilation-again").count()
         assert again == bool(compilation.recompile_reasons)
         if again:
             assert why.get_attribute("title") == "\n".join(compilation.recompile_reasons)
-        said[compilation.id] = " ".join(why.inner_text().split())
+        results[compilation.id] = " ".join(why.inner_text().split())
         total = shown.ledger.graphs[shown.compilations.index(compilation)][1].total
         idle = not total.eager_ops and not total.launches
         assert ("idle" in str(row.get_attribute("class"))) == idle
         assert ("no work" in row.inner_text()) == idle
-    assert "called" in said["0/0"] and said["1/0"].startswith("called in line")
+    assert "called" in results["0/0"] and results["1/0"].startswith("called in line")
     assert {"again size of x 8 → 4", "again x float32 → float64", "again word 'one' → 'four'"} <= set(
-        said.values()
+        results.values()
     )
     # The table fills its column: the graph is below the code.
     assert box(rows.nth(2))["y"] < viewport[1]
@@ -648,9 +648,9 @@ def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewp
     assert name.evaluate("e => e.scrollWidth <= e.clientWidth"), "neither is cut"
     for one in (chip, again):
         assert one.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
-    said = " ".join(chip.inner_text().split())
+    text = " ".join(chip.inner_text().split())
     count = len(shown.breaks)
-    assert count > 1 and said == f"{count} graph breaks" + (" at 1 place" if viewport[0] > 1000 else "")
+    assert count > 1 and text == f"{count} graph breaks" + (" at 1 place" if viewport[0] > 1000 else "")
     (note,) = page.pane("python").locator(".listing-note").all()
     words = " ".join(note.inner_text().split())
     advice = break_advice.LOGGING.format("print")
@@ -716,8 +716,8 @@ def test_a_long_reason_of_a_break_is_read_to_its_end(viewer: Open, viewport: tup
     assert first.ending is not None
     reason = "Unsupported call of something with a name that is long " * 3
     ending = dataclasses.replace(first.ending, reason=reason)
-    made = (dataclasses.replace(first, ending=ending), *plain.compilations[1:])
-    page = viewer(dataclasses.replace(plain, compilations=made))
+    changed = (dataclasses.replace(first, ending=ending), *plain.compilations[1:])
+    page = viewer(dataclasses.replace(plain, compilations=changed))
     note = page.pane("python").locator(".listing-note")
     assert reason.strip() in " ".join(note.inner_text().split())
     at, pane = box(note.locator(".listing-note-text")), box(page.pane("python"))
@@ -755,8 +755,8 @@ def test_the_device_is_seen_on_small_pages(
     room = box(page.find(".top-room"))
     assert room["y"] <= name["y"] and name["y"] + name["height"] <= room["y"] + room["height"]
     assert top["x"] <= name["x"] and name["x"] + name["width"] <= room["x"] + room["width"] <= viewport[0]
-    said = page.find(".top-device b").inner_text()
-    assert "h100" in said if made is captures.on_h100 else said == "cpu"
+    text = page.find(".top-device b").inner_text()
+    assert "h100" in text if made is captures.on_h100 else text == "cpu"
 
 
 @pytest.mark.parametrize("viewport", [(390, 844)])
@@ -812,8 +812,8 @@ def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
     assert room["y"] <= device["y"] and device["y"] + device["height"] <= room["y"] + room["height"]
     for words in (page.find(".top-device b"), page.find(".top-stamp")):
         assert box(words)["x"] + box(words)["width"] <= device["x"] + device["width"]
-    said = page.find(".top-device").inner_text()
-    assert "(h100), sm_90" in said and "device absent" in said
+    text = page.find(".top-device").inner_text()
+    assert "(h100), sm_90" in text and "device absent" in text
     assert page.find(".top-name").text_content() == name
     assert page.find(".name-end").evaluate("e => e.scrollWidth <= e.clientWidth")
 
@@ -977,13 +977,13 @@ def test_who_comes_to_a_tool_that_is_out_of_sight_sees_all_tools(viewer: Open) -
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_a_graph_that_does_not_open_at_its_top_says_why(viewer: Open) -> None:
-    for made, said in ((captures.layer, True), (captures.sin_cos, False)):
-        page = viewer(made())
+    for make, noted in ((captures.layer, True), (captures.sin_cos, False)):
+        page = viewer(make())
         page.pane("forward").locator(".node.in-unit").first.wait_for()
         settle(page.page)
         notes = page.pane("forward").locator(".graph-note:visible").all_inner_texts()
         why = "none of the 7 that cost most joins more lines"  # of a layer's forward
-        assert notes == ([f"Shown first: what the open kernel computes; {why}."] if said else [])
+        assert notes == ([f"Shown first: what the open kernel computes; {why}."] if noted else [])
 
 
 def test_letters_lead_somewhere(viewer: Open) -> None:

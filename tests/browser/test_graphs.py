@@ -57,8 +57,8 @@ def branches() -> Capture:
 
 
 def _compilation(shown: Capture) -> Compilation:
-    (made,) = shown.compilations
-    return made
+    (only,) = shown.compilations
+    return only
 
 
 def test_drawn_nodes_are_those_of_the_record(viewer: Open) -> None:
@@ -164,12 +164,12 @@ def test_nodes_are_found(viewer: Open) -> None:
     field = pane.locator(".graph-query")
     for query, wanted in queries.items():
         field.fill(query)
-        found = sorted(node.name for node in graph.nodes if wanted(node))
-        said = pane.locator(".graph-count").inner_text()
-        assert said == (f"{len(found)} found" if found else "none"), query
+        names = sorted(node.name for node in graph.nodes if wanted(node))
+        text = pane.locator(".graph-count").inner_text()
+        assert text == (f"{len(names)} found" if names else "none"), query
         ringed = pane.locator(".node:has(> .extra > .ring)")
         items = ringed.evaluate_all("all => all.map(e => +e.dataset.item)")
-        assert sorted(page.address(item)[2] for item in items) == found, query
+        assert sorted(page.address(item)[2] for item in items) == names, query
     # The arrows lead to nodes out of view, also inside a closed box.
     field.fill("module:second erf")
     pane.locator("button:text-is('modules')").click()
@@ -438,8 +438,8 @@ def test_of_equal_layers_the_first_is_open_and_the_others_say_so(viewer: Open) -
     pane.locator(".node.open, .graph-frame").first.wait_for(state="attached")
     assert pane.locator(".graph-frame").count() == 1
     assert pane.locator(".heading").all_text_contents() == ["layers.0 = layers.1 = layers.2"]
-    said = [text for text in pane.locator(".target").all_text_contents() if text.startswith("= ")]
-    assert [text.partition(",")[0] for text in said] == ["= layers.0"] * 2
+    texts = [text for text in pane.locator(".target").all_text_contents() if text.startswith("= ")]
+    assert [text.partition(",")[0] for text in texts] == ["= layers.0"] * 2
     parts = [text for text in pane.locator(".small").all_text_contents() if "launch" in text]
     assert len(parts) >= 2 and all(re.fullmatch(r"\d+ launch(es)?, ~.* k?B", text) for text in parts), parts
 

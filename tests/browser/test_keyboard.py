@@ -245,8 +245,8 @@ def test_borders_move_with_arrows(opened: Opened) -> None:
     assert keys.attribute("aria-orientation") == "vertical"
 
     def widths() -> tuple[float, float]:
-        found = [pane.bounding_box() for pane in (left, right)]
-        return tuple(box["width"] for box in found if box)  # type: ignore[return-value]
+        bounds = [pane.bounding_box() for pane in (left, right)]
+        return tuple(box["width"] for box in bounds if box)  # type: ignore[return-value]
 
     before = widths()
     keys.press("ArrowRight", "ArrowRight")
@@ -417,7 +417,7 @@ def test_texts_stand_out(
     assert len(texts) >= 10
     weak = {}
     for number, says in enumerate(texts):
-        found = contrast(viewer.find(f"[data-probe='{number}']"))
-        if found < 4.5:
-            weak[says] = round(found, 2)
+        ratio = contrast(viewer.find(f"[data-probe='{number}']"))
+        if ratio < 4.5:
+            weak[says] = round(ratio, 2)
     assert weak == {}

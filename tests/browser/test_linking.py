@@ -105,8 +105,8 @@ def test_chains_are_of_the_kinds_that_they_stand_for() -> None:
     """The table's description of its chains matches these captures: forward, backward, n→1, 1→n, in two kernels."""
 
     def lit(name: str) -> dict[str, list[str]]:
-        made, of = CHAINS[name]
-        return expected(made(), [of(made())])
+        make, of = CHAINS[name]
+        return expected(make(), [of(make())])
 
     both = {
         "python",
@@ -264,9 +264,9 @@ def test_what_two_chains_share_is_said(viewer: Open) -> None:
     for address in pinned:
         page.click(page.thing(address))
     shared = set.intersection(*(through(capture, [address]) for address in pinned))
-    said = page.find(".inspector-shared").inner_text()
-    assert ("0/0", "forward.loops", "op0") in shared and "forward loops: op0" in said
-    assert [key for _, key, _ in shared if key == "dynamo"] == [] and "Dynamo:" not in said
+    text = page.find(".inspector-shared").inner_text()
+    assert ("0/0", "forward.loops", "op0") in shared and "forward loops: op0" in text
+    assert [key for _, key, _ in shared if key == "dynamo"] == [] and "Dynamo:" not in text
 
 
 @pytest.mark.exhaustive
@@ -341,9 +341,9 @@ def test_an_item_without_an_origin_says_why(viewer: Open) -> None:
     page = viewer(capture)
     # The other phase, and the end of the chain.
     page.pin(("0/0", "backward", "neg"))
-    said = page.reasons()
-    assert any("part of the backward" in why and "belongs to the forward" in why for why in said.values())
-    assert PYTHON.capitalize() not in said
+    reasons = page.reasons()
+    assert any("part of the backward" in why and "belongs to the forward" in why for why in reasons.values())
+    assert PYTHON.capitalize() not in reasons
     page.page.keyboard.press("Escape")
     tangent = ("0/0", "joint", "tangents_1")
     page.pin(tangent)
@@ -363,21 +363,21 @@ def test_the_chain_names_the_python_line_and_the_line_of_the_kernel(viewer: Open
     page.click(page.thing(("0/0", "forward", "sin")))
     page.unfold()
     rows = page.find(".chain-row:not(.chain-none)")
-    said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
+    texts = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
     _, _, place = python_line(capture, "torch.sin(x)")
     assert (
-        place.rpartition("/")[2] in said["Python"]
-        and "torch.sin(x) ** 2 + torch.cos(x) ** 2" in said["Python"]
+        place.rpartition("/")[2] in texts["Python"]
+        and "torch.sin(x) ** 2 + torch.cos(x) ** 2" in texts["Python"]
     )
     (kernel,) = capture.compilations[0].code["forward"].kernels
-    assert kernel.name in said["forward code"]
+    assert kernel.name in texts["forward code"]
     source = kernel.source.split("\n")
     page.find(".chain-row:has-text('.sin()')").wait_for()
-    said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
+    texts = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
     for line in kernel.lines:
         if "sin" in line.origins:
-            assert str(kernel.first_line + line.line - 1) in said["forward code, lines"].split()
-            assert source[line.line - 1].strip() in said["forward code, lines"]
+            assert str(kernel.first_line + line.line - 1) in texts["forward code, lines"].split()
+            assert source[line.line - 1].strip() in texts["forward code, lines"]
     # A name in the list leads to its stage.
     page.find(f".chain-list [data-item='{page.item(('0/0', 'joint', 'sin'))}']").click()
     page.ready("joint")
@@ -445,10 +445,10 @@ def test_an_address_names_the_file_and_says_when_it_is_of_another_capture(
     page.pin(line)
     page.page.wait_for_function("() => location.hash.includes('pin=')")
     hash = page.page.url.partition("#")[2]
-    said = unquote(hash)
+    text = unquote(hash)
     file = Path(capture.sources[0].file)
-    assert f"={file.name}:{line[2].rpartition(':')[2]}" in said
-    assert file.parent.name not in said, "no folder of this machine"
+    assert f"={file.name}:{line[2].rpartition(':')[2]}" in text
+    assert file.parent.name not in text, "no folder of this machine"
     again = Viewer(standalone(capture, hash), capture)
     again.frame()
     assert len(again.pins()) == 1 and not again.find(".link-trouble").is_visible()
@@ -494,8 +494,8 @@ def test_a_line_of_another_compilation_opens_that(viewer: Open) -> None:
     page.page.wait_for_function("() => /c=1/.test(location.hash) && /pin=/.test(location.hash)")
     page.frame()
     assert open_id() == "1/0" and len(page.pins()) == 1
-    (made,) = [c for c in capture.compilations if c.id == "1/0"]
-    code = next(stage.key for stage in made.stages if stage.key == "forward.code")
+    (one,) = [c for c in capture.compilations if c.id == "1/0"]
+    code = next(stage.key for stage in one.stages if stage.key == "forward.code")
     assert page.pane(code, 1).locator(".listing-number.lit").count() > 0
     assert page.find(".frame-none:visible").count() == 0
     page.page.go_back()
@@ -511,8 +511,8 @@ def test_a_line_of_another_compilation_opens_that(viewer: Open) -> None:
     page.find(".compilation").first.click()
     page.frame()
     assert open_id() == "0/0" and len(page.pins()) == 1
-    (said,) = page.find(".frame-none:visible").all_inner_texts()
-    assert "compiled in 1/0, not in 0/0" in said
+    (text,) = page.find(".frame-none:visible").all_inner_texts()
+    assert "compiled in 1/0, not in 0/0" in text
     lead = page.find(".frame-none:visible").get_by_role("button", name="open 1/0")
     lead.focus()
     page.page.keyboard.press("Enter")

@@ -51,10 +51,10 @@ def form(pane: Locator, title: str) -> Locator:
 
 def lit(listing: Locator) -> list[str]:
     """Return the texts of the lit lines without their trailing comments."""
-    found: list[str] = listing.locator(".listing-line.lit").evaluate_all(
+    texts: list[str] = listing.locator(".listing-line.lit").evaluate_all(
         "all => all.map(e => e.textContent.trim())"
     )
-    return found
+    return texts
 
 
 def line(listing: Locator, text: str) -> Locator:
@@ -182,11 +182,11 @@ def test_the_head_says_what_stands_for_the_device(opened: Opened) -> None:
     assert MAY_DIFFER[0] not in head.inner_text()
     head.locator("summary").click()
     assert all(words in head.inner_text() for words in MAY_DIFFER)
-    said = pane.locator(".code-panel")
+    panel = pane.locator(".code-panel")
     for words in ("22 registers a thread", "no spills", "here the first was taken", "no LLVM IR"):
-        assert words in said.inner_text()
-    said.locator("summary", has_text="launch configurations").click()
-    assert "XBLOCK=128, num_warps=2" in said.inner_text()
+        assert words in panel.inner_text()
+    panel.locator("summary", has_text="launch configurations").click()
+    assert "XBLOCK=128, num_warps=2" in panel.inner_text()
     viewer.find(
         "button.card",
     ).filter(has_text="Device model").dispatch_event("click")
@@ -231,9 +231,9 @@ def test_a_line_of_machine_code_is_seen_whole_beside_its_tags(
         assert listing.locator(".tags").count() >= 3
         assert listing.evaluate(_UNDER_TAGS) == []
     facts = [one for one in machine.facts(h100().kernels[0]) if "register" in one or "spill" in one]
-    said = pane.locator(".code-costs")
-    assert len(facts) >= 2 and all(fact in said.inner_text() for fact in facts)
-    beside, inside = said.bounding_box(), pane.bounding_box()
+    costs = pane.locator(".code-costs")
+    assert len(facts) >= 2 and all(fact in costs.inner_text() for fact in facts)
+    beside, inside = costs.bounding_box(), pane.bounding_box()
     assert beside is not None and inside is not None
     assert beside["x"] + beside["width"] <= inside["x"] + inside["width"]
 

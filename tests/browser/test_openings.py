@@ -92,8 +92,8 @@ def test_methods_go_by_their_classes_and_say_how_many_modules_ran_them(viewer: O
     names = [text.split() for text in heads.all_inner_texts()]
     assert [words[0] for words in names] == ["Deep.forward", "Layer.forward", "Attention.forward"]
     assert [f"×{LAYERS}" in words for words in names] == [False, True, True]
-    said = heads.nth(1).locator(".source-ran").get_attribute("title")
-    assert said == f"run by {LAYERS} modules: {', '.join(f'layers.{n}' for n in range(LAYERS))}"
+    title = heads.nth(1).locator(".source-ran").get_attribute("title")
+    assert title == f"run by {LAYERS} modules: {', '.join(f'layers.{n}' for n in range(LAYERS))}"
 
 
 @pytest.mark.parametrize("viewport", [(1920, 1080)])
@@ -153,12 +153,12 @@ def test_a_source_that_does_not_open_at_its_beginning_says_so(
     viewer: Open, viewport: tuple[int, int]
 ) -> None:
     scrolled = set()
-    for made in (deep, captures.sin_cos):
-        page = viewer(made())
+    for make in (deep, captures.sin_cos):
+        page = viewer(make())
         top = page.find(".source-scroll").evaluate("e => e.scrollTop")
-        said = page.find(".frame-remark:visible").all()
-        assert len(said) == (top > 0)
-        for words in said:
+        notes = page.find(".frame-remark:visible").all()
+        assert len(notes) == (top > 0)
+        for words in notes:
             assert words.inner_text() == "at the kernel's lines"
             assert words.evaluate("e => e.scrollWidth <= e.clientWidth"), "whole"
         scrolled.add(top > 0)

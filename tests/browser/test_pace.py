@@ -145,9 +145,9 @@ def test_opening_another_pane_asks_little_of_the_page(page: Page, viewer: Open) 
         """app => [...app.shadowRoot.querySelectorAll("button.card")]
              .find((card) => card.ariaPressed === "false").click()"""
     )
-    asked = page.evaluate("() => reads")
+    reads = page.evaluate("() => reads")
     assert elements > 1000
-    assert 0 < asked < elements / 5, (asked, elements)
+    assert 0 < reads < elements / 5, (reads, elements)
 
 
 def test_a_kernel_that_opens_is_put_into_the_page_once(viewer: Open) -> None:
@@ -211,11 +211,11 @@ def test_only_where_scripts_take_over_is_the_rest_of_the_static_layer_left_for_l
     # As before the script that makes the page interactive has run.
     text = report(captures.sin_cos()).read_text(encoding="utf-8")  # type: ignore[attr-defined]
     page.set_content(text[: text.rindex("<script>")])
-    found = page.locator(".cl-static > *").evaluate_all(
+    values = page.locator(".cl-static > *").evaluate_all(
         "all => all.map((e) => getComputedStyle(e).contentVisibility)"
     )
     flow = page.locator(".cl-static > *").evaluate_all("all => all.findIndex((e) => e.matches('.cl-flow'))")
-    assert 0 < flow < len(found) - 1
-    assert set(found[: flow + 1]) == {"visible"}
-    assert set(found[flow + 1 :]) == {"auto" if scripts else "visible"}
+    assert 0 < flow < len(values) - 1
+    assert set(values[: flow + 1]) == {"visible"}
+    assert set(values[flow + 1 :]) == {"auto" if scripts else "visible"}
     context.close()

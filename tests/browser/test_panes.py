@@ -32,8 +32,8 @@ Open = Callable[[Capture], Viewer]
 
 
 def _compilation(shown: Capture) -> Compilation:
-    (made,) = shown.compilations
-    return made
+    (only,) = shown.compilations
+    return only
 
 
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.mlp, captures.softmax, captures.rematerialised])
@@ -49,9 +49,9 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
             assert stage.reason in card.inner_text() and card.get_attribute("title") == stage.reason
             assert card.get_attribute("tabindex") == "0"
             continue
-        said = page.card(stage.key).locator(".card-facts").inner_text()
+        text = page.card(stage.key).locator(".card-facts").inner_text()
         for fact in _facts(stage):
-            assert fact in said, stage.key
+            assert fact in text, stage.key
         assert page.card(stage.key).locator(".card-time").inner_text() == quantities.duration(
             seconds[stage.key]
         )
@@ -90,8 +90,8 @@ def test_what_ran_eagerly_is_said_in_the_head_and_below(viewer: Open) -> None:
     verdict = page.find(".top-verdict")
     assert "state-partial" in (verdict.get_attribute("class") or "")
     assert "partly compiled" in verdict.inner_text() and "1 function skipped" in verdict.inner_text()
-    (said,) = page.find(".top-eager li").all_inner_texts()
-    assert "step.py, lines 8-12" in said and text in said and "step.py:9" in said
+    (words,) = page.find(".top-eager li").all_inner_texts()
+    assert "step.py, lines 8-12" in words and text in words and "step.py:9" in words
     below = page.find(".below-section").filter(has_text="Ran eagerly")
     below.locator("summary").first.click()
     shown = below.inner_text()
@@ -107,8 +107,8 @@ def test_a_stage_that_was_not_seen_says_why(viewer: Open) -> None:
     stages = tuple(
         Missing(s.key, reasons[s.key]) if s.key in reasons else s for s in _compilation(shown).stages
     )
-    made = dataclasses.replace(_compilation(shown), stages=stages)
-    page = viewer(dataclasses.replace(shown, compilations=(made,)))
+    changed = dataclasses.replace(_compilation(shown), stages=stages)
+    page = viewer(dataclasses.replace(shown, compilations=(changed,)))
     page.find(".flow-all").click()
     for key, reason in reasons.items():
         card = page.find(f".card-missing[data-key='{key}']")

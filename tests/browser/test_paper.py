@@ -79,8 +79,8 @@ def test_what_is_open_is_printed_with_its_colours(standalone: Standalone, colour
     faces = paper.locator(".paper-graph .node[class*=' unit-'] .face").evaluate_all(looks)
     fills = {f"rgb({', '.join(str(int(unit.fill[i : i + 2], 16)) for i in (1, 3, 5))})" for unit in UNITS[:5]}
     assert all("exact" in look for look in (*calls, *faces))
-    for found in (calls, faces):
-        assert {fill for fill in fills if any(fill in look for look in found)} == fills
+    for group in (calls, faces):
+        assert {fill for fill in fills if any(fill in look for look in group)} == fills
     grounds = paper.locator(".listing-line.coloured").evaluate_all(
         "all => all.map((e) => getComputedStyle(e).backgroundImage)"
     )
@@ -128,8 +128,8 @@ def test_of_a_graph_that_is_too_large_all_is_printed_small(standalone: Standalon
     Viewer(page, capture).ready("forward.code")
     paper = _printed(page)
     whole = paper.locator(".paper-graph").nth(1)
-    said = paper.locator(".paper-left", has_text="of this graph").inner_text()
-    count = int(re.findall(r"of ([\d,]+) boxes", said)[0].replace(",", ""))
+    text = paper.locator(".paper-left", has_text="of this graph").inner_text()
+    count = int(re.findall(r"of ([\d,]+) boxes", text)[0].replace(",", ""))
     boxes = whole.locator("rect")
     assert boxes.count() == count + 1, "and a frame around what is printed above"
     assert len(set(boxes.evaluate_all("all => all.map((e) => getComputedStyle(e).fill)"))) >= 5

@@ -44,11 +44,11 @@ SAME = HERE.partition("+")[0]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return environments: one with this torch, one with another than its marker names, and one whose Python exits."""
-    made = tmp_path_factory.mktemp("cache") / "compile_lens" / "environments"
-    environment(made, SAME, HERE)
-    environment(made, "2.98", "2.98.0")
-    environment(made, "2.99", "2.99.0", "exit 3;")
-    return made
+    cache = tmp_path_factory.mktemp("cache") / "compile_lens" / "environments"
+    environment(cache, SAME, HERE)
+    environment(cache, "2.98", "2.98.0")
+    environment(cache, "2.99", "2.99.0", "exit 3;")
+    return cache
 
 
 @pytest.fixture(scope="module")

@@ -447,9 +447,9 @@ def test_on_a_phone_editor_and_page_take_turns(play: Page) -> None:
 @pytest.mark.parametrize("viewport", [(390, 844)])
 def test_on_a_phone_each_control_is_reached_and_nothing_covers_another(play: Page) -> None:
     def box(selector: str) -> dict[str, float]:
-        found = play.locator(selector).first.bounding_box()
-        assert found is not None
-        return dict(found)
+        bounds = play.locator(selector).first.bounding_box()
+        assert bounds is not None
+        return dict(bounds)
 
     controls = play.locator(".head :is(button, select), .settings :is(button, select, input)")
     for control in controls.all():

@@ -88,14 +88,14 @@ def test_the_share_of_the_calls_is_that_of_torch(
     monkeypatch.syspath_prepend(tmp_path)
     program = importlib.import_module(file.stem)
     tokens = (torch.rand(2, 8, 32),)
-    made, calls = {
+    model, calls = {
         "layer": (program.Layer(), [tokens]),
         "several layers": (program.deep(4), [tokens]),
         "break": (program.broken, [(torch.rand(64),)]),
         "recompiled": (program.made, [(torch.rand(8), 2), (torch.rand(8), 3)]),
     }[which]
-    wanted = _calls(made, calls, str(file))
-    capture = compile_lens.capture(made, calls=calls)
+    wanted = _calls(model, calls, str(file))
+    capture = compile_lens.capture(model, calls=calls)
     assert len(wanted) == len(capture.compilations)
     page = Viewer(standalone(capture), capture)
     for number, (whole, lines) in enumerate(wanted):
@@ -146,7 +146,7 @@ def _said(count: str) -> tuple[list[str], int]:
 def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict[str, Any]]]:
     """Return what came from a line in each stage of a saved record, by the names in its JSON, without our code."""
     (compilation,) = saved["compilations"]
-    found: dict[str, list[dict[str, Any]]] = {}
+    stages: dict[str, list[dict[str, Any]]] = {}
     above: set[str] = set()
     for stage in compilation["stages"]:
         if "nodes" in stage:
@@ -159,10 +159,10 @@ def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict
                     and any((f["file"], f["line"]) == (file, line) for f in node.get("frames", ()))
                 )
             ]
-            found[stage["stage"]], above = own, {node["name"] for node in own}
+            stages[stage["stage"]], above = own, {node["name"] for node in own}
         elif "kernels" in stage:
-            found["code"] = [k for k in stage["kernels"] if above & set(k["groups"])]
-    return found
+            stages["code"] = [k for k in stage["kernels"] if above & set(k["groups"])]
+    return stages
 
 
 def test_names_rest_and_share_of_a_chip_are_of_one_set(
@@ -179,7 +179,7 @@ def test_names_rest_and_share_of_a_chip_are_of_one_set(
     page = Viewer(standalone(capture), capture)
     for text in ("self.norm", "parts.permute", "softmax", "self.out(("):
         address = python_line(capture, text)
-        found = _reached(saved, str(file), int(address[2].rpartition(":")[2]))
+        reached = _reached(saved, str(file), int(address[2].rpartition(":")[2]))
         page.pin(address)
         for chip, stage in (
             ("aten", "inference"),
@@ -187,7 +187,7 @@ def test_names_rest_and_share_of_a_chip_are_of_one_set(
             ("groups", "groups"),
             ("code", "code"),
         ):
-            drawn = found[stage]
+            drawn = reached[stage]
             idle = ("nop", "input", "output", "constant")
             if stage == "inference":
                 counted = [n["name"] for n in drawn if n.get("compute")]
@@ -263,8 +263,8 @@ def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[
     assert page.find(".flow-loops").inner_text().split("\n") == ["primals_1", "1 input, no loop"]
     page.page.keyboard.press("Escape")
     seen = page.seen("backward").stage
-    made = {c.name for c in capture.compilations[0].graphs["backward"].calls}
-    page.pin(("0/0", "backward", sorted(made)[0]))
+    names = {c.name for c in capture.compilations[0].graphs["backward"].calls}
+    page.pin(("0/0", "backward", sorted(names)[0]))
     assert seen is not None
     page.find(".flow-phase").first.click()
     page.leave()
@@ -284,7 +284,7 @@ def test_a_line_whose_operator_is_in_several_loops_is_of_one_of_them(standalone:
     (kernel,) = capture.kernels
     texts = kernel.source.splitlines()
     page = Viewer(standalone(capture), capture)
-    told = {}
+    chips = {}
     for line in kernel.lines:
         for origin in line.origins if len(line.origins) == 1 and "_exp" not in texts[line.line - 1] else ():
             if "exp(" not in texts[line.line - 1] and "tl.sum" not in texts[line.line - 1]:
@@ -294,10 +294,10 @@ def test_a_line_whose_operator_is_in_several_loops_is_of_one_of_them(standalone:
             loops = [
                 n.name for n in capture.compilations[0].graphs["inference.loops"].nodes if origin in n.origins
             ]
-            told[origin] = page.find(".flow-loops").inner_text().split("\n"), loops
+            chips[origin] = page.find(".flow-loops").inner_text().split("\n"), loops
             page.page.keyboard.press("Escape")
-    assert len(told) >= 2
-    for origin, (said, loops) in told.items():
-        assert said[0] == " or ".join(loops), origin
-        assert said[1].startswith("1 of 5" if len(loops) == 1 else "of 5 loops"), origin
-    assert {len(loops) for _, loops in told.values()} >= {1, 2}
+    assert len(chips) >= 2
+    for origin, (lines, loops) in chips.items():
+        assert lines[0] == " or ".join(loops), origin
+        assert lines[1].startswith("1 of 5" if len(loops) == 1 else "of 5 loops"), origin
+    assert {len(loops) for _, loops in chips.values()} >= {1, 2}

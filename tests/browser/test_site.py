@@ -66,17 +66,17 @@ def test_every_page_is_there(site: Path) -> None:
     )
     wanted = {p.relative_to(ROOT).with_suffix(".html") for pattern in patterns for p in ROOT.glob(pattern)}
     wanted -= {Path("tutorials/solutions.html"), Path("tutorials/INSTRUCTORS.html")}
-    made = {page.relative_to(site) for page in pages(site)}
-    assert wanted <= made and len(wanted) > 60
+    built = {page.relative_to(site) for page in pages(site)}
+    assert wanted <= built and len(wanted) > 60
     assert 'url=docs/index.html"' in _text(site / "index.html")
 
 
 def test_every_public_name_is_told(site: Path) -> None:
-    told = "".join(map(_text, site.glob("docs/api*.html")))
+    text = "".join(map(_text, site.glob("docs/api*.html")))
     names = [f"compile_lens.{name}" for name in compile_lens.__all__]
     names += [f"{compile_lens.course.__name__}.{name}" for name in compile_lens.course.__all__]
-    assert not [name for name in names if not re.search(rf'id="[\w.]*{name.rpartition(".")[2]}"', told)]
-    assert all(f'id="compile_lens.{name}"' in told for name in ("Capture", "capture", "UsageError"))
+    assert not [name for name in names if not re.search(rf'id="[\w.]*{name.rpartition(".")[2]}"', text)]
+    assert all(f'id="compile_lens.{name}"' in text for name in ("Capture", "capture", "UsageError"))
 
 
 class Outside(HTMLParser):

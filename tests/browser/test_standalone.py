@@ -99,5 +99,5 @@ def test_a_flat_graph_of_thousands_of_nodes_is_saved_and_opened(standalone: Stan
     pane.locator(".node").first.wait_for()
     assert re.fullmatch(r"x … .+", pane.locator(".node .name").first.text_content() or "")
     drawn = unquote(static(page).locator("img.cl-graph").get_attribute("src") or "")
-    said = " ".join(re.sub("<[^>]*>", " ", drawn).split())  # a caption has lines
-    assert "5000 nodes are too many to draw: 5000 of them are collapsed" in said
+    text = " ".join(re.sub("<[^>]*>", " ", drawn).split())  # a caption has lines
+    assert "5000 nodes are too many to draw: 5000 of them are collapsed" in text

@@ -41,8 +41,8 @@ SCHEMES = pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 def test_what_it_is_about_is_in_view(
     standalone: Callable[..., Page], name: str, colour_scheme: str, viewport: tuple[int, int]
 ) -> None:
-    made, first = PAGES[name]
-    page = standalone(made())
+    text, first = PAGES[name]
+    page = standalone(text())
     assert page.locator("script").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut at the side"
     for part in first:

@@ -127,10 +127,10 @@ class Viewer:
 
     def seen(self, key: str, compilation: int = 0) -> SeenStage:
         """Return a stage of the page by its key."""
-        found = self.items.seen(compilation, key)
-        if found is None:
+        stage = self.items.seen(compilation, key)
+        if stage is None:
             raise LookupError(f"compilation {compilation} has no stage {key!r}")
-        return found
+        return stage
 
     def number(self, key: str, compilation: int = 0) -> int:
         """Return the number of a stage; 0 is Python."""
@@ -299,7 +299,7 @@ class Viewer:
 
     def everything_lit(self) -> Lit:
         """Return the lit items of every stage, read by opening one pane after the other."""
-        found: Lit = {}
+        lit: Lit = {}
         for number, compilation in enumerate(self.capture.compilations):
             keys = [s.stage.key for s in self.items.stages if s.compilation == number]
             if len(self.capture.compilations) > 1:
@@ -312,8 +312,8 @@ class Viewer:
                 self.app.evaluate(_WHOLE)
                 for key, names in zip(some, self._lit(some, number, ".lit"), strict=True):
                     if names:
-                        found[key if key == PYTHON else f"{compilation.id} {key}"] = names
-        return found
+                        lit[key if key == PYTHON else f"{compilation.id} {key}"] = names
+        return lit
 
     def _open_folds(self, keys: Sequence[str], compilation: int) -> None:
         """Open every code fold; those of blocks that are still being rendered are included."""
@@ -329,16 +329,16 @@ class Viewer:
         self._open_folds(keys, compilation)
         read = self.app.evaluate(_LIT, [places, by])
         return [
-            sorted(self.address(item)[2] for item in found["items"])
-            + [f"line {number}" for number in found["lines"]]
-            for found in read
+            sorted(self.address(item)[2] for item in names["items"])
+            + [f"line {number}" for number in names["lines"]]
+            for names in read
         ]
 
     def dots(self) -> set[str]:
         """Return stages whose card in the strip has the dot of a pin; not those of fusions."""
         cards = self.find("button.card:not(.card-fusion):has(.strip-dot)")
-        found = cards.evaluate_all("cards => cards.map(card => +card.dataset.stage)")
-        return {self.items.stages[number - 1].stage.key if number else PYTHON for number in found}
+        numbers = cards.evaluate_all("cards => cards.map(card => +card.dataset.stage)")
+        return {self.items.stages[number - 1].stage.key if number else PYTHON for number in numbers}
 
     def listed(self) -> set[Address]:
         """Return everything that the chain of the focused pin names."""
@@ -347,9 +347,9 @@ class Viewer:
         while self.find(".chain-rest").count():
             self.find(".chain-rest").first.click()
         self.leave()
-        found = self.find(".chain-list [data-item]").evaluate_all("all => all.map(e => +e.dataset.item)")
+        items = self.find(".chain-list [data-item]").evaluate_all("all => all.map(e => +e.dataset.item)")
         self.fold()
-        return {self.address(item) for item in found}
+        return {self.address(item) for item in items}
 
     def reasons(self) -> dict[str, str]:
         """Return why stages have nothing in the focused pin's chain, by the titles of the rows."""
@@ -369,9 +369,9 @@ class Viewer:
         self.unfold()
         self.find(".facts-label").first.wait_for()
         read = "all => all.map(label => [label.innerText, label.nextElementSibling.innerText])"
-        found = dict(self.find(".facts-label").evaluate_all(read))
+        texts = dict(self.find(".facts-label").evaluate_all(read))
         self.fold()
-        return found
+        return texts
 
     def pins(self) -> list[str]:
         """Return the names on the chips of the pins."""
@@ -404,19 +404,19 @@ def _nodes(graph: Graph) -> list[int]:
 def through(capture: Capture, addresses: Iterable[Address]) -> set[Address]:
     """Return the record's links of some addresses, in both directions, and the addresses themselves."""
     chain = capture.chain
-    found: set[Address] = set()
+    linked: set[Address] = set()
     for address in addresses:
-        found |= {address, *chain.ancestors(address), *chain.descendants(address)}
-    return found
+        linked |= {address, *chain.ancestors(address), *chain.descendants(address)}
+    return linked
 
 
 def expected(capture: Capture, addresses: Iterable[Address]) -> Lit:
     """Return what has to be lit in every stage while these addresses are pinned together."""
     linked = through(capture, addresses)
-    found: Lit = {}
+    wanted: Lit = {}
     lines = sorted(name for _, key, name in linked if key == PYTHON)
     if lines:
-        found[PYTHON] = lines
+        wanted[PYTHON] = lines
     for compilation in capture.compilations:
         for stage in compilation.stages:
             if not isinstance(stage, Graph | Code):
@@ -424,8 +424,8 @@ def expected(capture: Capture, addresses: Iterable[Address]) -> Lit:
             names = {name for cid, key, name in linked if (cid, key) == (compilation.id, stage.key)}
             shown = _shown_code(stage, names) if isinstance(stage, Code) else sorted(names)
             if shown:
-                found[f"{compilation.id} {stage.key}"] = shown
-    return found
+                wanted[f"{compilation.id} {stage.key}"] = shown
+    return wanted
 
 
 def _shown_code(code: Code, names: set[str]) -> list[str]:
@@ -461,18 +461,18 @@ def python_line(capture: Capture, text: str) -> Address:
 
 def kernel_line(capture: Capture, key: str, text: str, compilation: int = 0) -> Address:
     """Return the first line of a kernel that contains a text and has an origin."""
-    made = capture.compilations[compilation]
-    for kernel in made.code[key.partition(".")[0]].kernels:
+    one = capture.compilations[compilation]
+    for kernel in one.code[key.partition(".")[0]].kernels:
         lines = kernel.source.split("\n")
         for mark in kernel.lines:
             if mark.origins and text in lines[mark.line - 1]:
-                return (made.id, key, f"{kernel.name}:{mark.line}")
+                return (one.id, key, f"{kernel.name}:{mark.line}")
     raise LookupError(text)
 
 
 def box(thing: Locator) -> FloatRect:
     """Return the position of an element on the page."""
-    found = thing.bounding_box()
-    if found is None:
+    bounds = thing.bounding_box()
+    if bounds is None:
         raise LookupError(f"not on the page: {thing}")
-    return found
+    return bounds

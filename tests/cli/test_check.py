@@ -54,19 +54,19 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_each_function_is_a_check(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(file), "--pages", "pages", "--out", "checked.md", "--quiet"]) == 1
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     lines = CHECKS.splitlines()
     at = 1 + next(n for n, text in enumerate(lines) if "launches(scale)" in text)
-    assert re.search(rf"^FAILED .*checks\.py:{at} test_fails", said, re.M)
-    assert "launches: expected 1, found 2" in said and "not so: assert 1 == 2" in said
-    assert re.search(r"^held .* check_holds", said, re.M) and "KeyError: 'other'" in said
-    assert "1 held, 2 failed, 1 raised" in said
+    assert re.search(rf"^FAILED .*checks\.py:{at} test_fails", output, re.M)
+    assert "launches: expected 1, found 2" in output and "not so: assert 1 == 2" in output
+    assert re.search(r"^held .* check_holds", output, re.M) and "KeyError: 'other'" in output
+    assert "1 held, 2 failed, 1 raised" in output
     pages = sorted(path.name for path in (tmp_path / "pages").iterdir())
     assert [re.sub(r"-\w{6}\.html$", "", name) for name in pages] == [
         "checks-py-check_raises",
         "checks-py-test_fails",
     ]
-    assert all(str(Path("pages") / name) in said for name in pages)
+    assert all(str(Path("pages") / name) in output for name in pages)
     written = (tmp_path / "checked.md").read_text(encoding="utf-8")
     assert "2 failed" in written and "expected 1, found 2" in written
 

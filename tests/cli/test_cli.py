@@ -178,12 +178,12 @@ def test_json_says_what_may_differ_on_the_device(tmp_path: Path, capsys: pytest.
     path = tmp_path / "record.json"
     path.write_text(to_json(samples_machine.h100()), encoding="ascii")
     assert main(["open", str(path), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["target"]
-    assert said["requested"] == "h100" and said["may_differ"] == list(samples_machine.WHOLE)
-    first, second = said["queries"]
+    data = json.loads(capsys.readouterr().out)["target"]
+    assert data["requested"] == "h100" and data["may_differ"] == list(samples_machine.WHOLE)
+    first, second = data["queries"]
     assert (first["query"], first["answer"], first["frame"]["line"]) == ("Tensor.is_cuda", "False", 5)
     assert second["kind"] == "entered"
-    assert said["code"][0]["may_differ"] == list(samples_machine.MAY_DIFFER)
+    assert data["code"][0]["may_differ"] == list(samples_machine.MAY_DIFFER)
 
 
 def test_open_json_is_one_document_with_ledger_and_kernels(
@@ -204,12 +204,12 @@ def test_open_tells_the_story(record: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["open", str(record), "--story", "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{story}wrote {out}\n"
     assert main(["open", str(record), "--story", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["story"]
-    assert [sentence["text"] for sentence in told] == [sentence.text for sentence in story.sentences]
+    data = json.loads(capsys.readouterr().out)["story"]
+    assert [sentence["text"] for sentence in data] == [sentence.text for sentence in story.sentences]
     assert main(["open", str(record), "--story", "--lang", "zh"]) == 0
     chinese = Capture.from_json(record.read_text(encoding="utf-8")).story("zh")
     assert capsys.readouterr().out == str(chinese) != str(story)
-    assert {"chapter", "compilation", "stage", "about"} <= set(told[0])
+    assert {"chapter", "compilation", "stage", "about"} <= set(data[0])
 
 
 def test_open_writes_what_it_is_asked_for(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,10 +308,10 @@ def test_every_exit_code_is_on_the_page_of_the_commands() -> None:
     for page in (docs / "command-line.md", docs / "zh" / "command-line.md"):
         rows = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.M)
         assert sorted(map(int, rows)) == sorted(codes), page
-    told = dict(re.findall(r"^ *(\d+)  (.+)$", EXIT_CODES, re.M))
+    known = dict(re.findall(r"^ *(\d+)  (.+)$", EXIT_CODES, re.M))
     english = (docs / "command-line.md").read_text(encoding="utf-8")
-    assert set(map(int, told)) == codes
-    assert all(f"| {code} | {text} |" in english for code, text in told.items())
+    assert set(map(int, known)) == codes
+    assert all(f"| {code} | {text} |" in english for code, text in known.items())
 
 
 # doctor
@@ -656,8 +656,8 @@ def test_a_brief_asks_next_for_commands_that_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["brief", f"{program}:double", "--input", "torch.rand(8)", "--quiet", "--json"]) == 0
-    asked = json.loads(capsys.readouterr().out)["brief"]["ask_next"]
-    commands = [shlex.split(one["call"]) for one in asked]
+    data = json.loads(capsys.readouterr().out)["brief"]["ask_next"]
+    commands = [shlex.split(one["call"]) for one in data]
     for name, *words in commands:
         assert name == "compile-lens"
         if words[0] != "divergence":  # it builds the code

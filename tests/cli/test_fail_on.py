@@ -31,10 +31,10 @@ def broken(x: torch.Tensor) -> torch.Tensor:
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Return records of one kernel that reads x and writes the sum, and of two graphs with a tensor in between."""
     folder = tmp_path_factory.mktemp("records")
-    made = [compile_lens.capture(f, X) for f in (whole, broken)]
+    both = [compile_lens.capture(f, X) for f in (whole, broken)]
     explained = [torch._dynamo.explain(f)(X) for f in (whole, broken)]  # torch's own count
     assert [(e.graph_count, e.graph_break_count) for e in explained] == [(1, 0), (2, 1)]
-    return tuple(str(one.save(folder / f"{one.function}.json")) for one in made)  # type: ignore[return-value]
+    return tuple(str(one.save(folder / f"{one.function}.json")) for one in both)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_any_difference_can_be_asked_for(records: tuple[str, str], names: str) -
 def test_it_says_what_failed(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = records
     assert main(["diff", good, bad, "--fail-on", "launches,breaks,extern"]) == 4
-    said = capsys.readouterr().out.strip().splitlines()[-2:]
-    assert said == [
+    output = capsys.readouterr().out.strip().splitlines()[-2:]
+    assert output == [
         "failed on launches, which --fail-on names: launches 1 → 2 (+1)",
         "failed on breaks, which --fail-on names: a new graph break: Call to `torch._dynamo.graph_break()`",
     ]
@@ -124,18 +124,18 @@ def test_a_repair_passes_and_a_new_failure_does_not(tmp_path: Path, records: tup
 def test_an_unknown_name_is_told(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("speed", "kernels>", "speed!="):
         assert main(["diff", *records, "--fail-on", name]) == 2
-        said = capsys.readouterr().err
+        output = capsys.readouterr().err
         assert (
-            f"--fail-on {name!r} is not one of kernels, breaks" in said
-            and "changes" in said
-            and "kernels!=" in said
+            f"--fail-on {name!r} is not one of kernels, breaks" in output
+            and "changes" in output
+            and "kernels!=" in output
         )
 
 
 def test_a_new_backward_fails_at_the_levels(tmp_path: Path) -> None:
     """The stricter name fails where the other does."""
-    made = [compile_lens.capture(whole, x) for x in (X, X.clone().requires_grad_())]
-    names = [str(one.save(tmp_path / f"{n}.json")) for n, one in enumerate(made)]
+    both = [compile_lens.capture(whole, x) for x in (X, X.clone().requires_grad_())]
+    names = [str(one.save(tmp_path / f"{n}.json")) for n, one in enumerate(both)]
     for wanted in ("kernels", "kernels!=", "operators"):
         assert main(["diff", *names, "--fail-on", wanted]) == 4, wanted
 
@@ -145,9 +145,9 @@ def test_no_name_at_all_is_refused(given: list[str], capsys: pytest.CaptureFixtu
     """An unset shell variable is refused before any record is read."""
     flags = [word for name in given for word in ("--fail-on", name)]
     assert main(["diff", "a.json", "b.json", *flags]) == 2
-    said = capsys.readouterr().err
+    text = capsys.readouterr().err
     assert (
-        f"--fail-on {given[-1]!r} names nothing" in said and "kernels, breaks" in said and "changes" in said
+        f"--fail-on {given[-1]!r} names nothing" in text and "kernels, breaks" in text and "changes" in text
     )
 
 
@@ -155,7 +155,7 @@ def test_help_says_it(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("diff", "upgrade"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
-        assert "gets worse" in (said := " ".join(capsys.readouterr().out.split())) and "kernels!=" in said
+        assert "gets worse" in (output := " ".join(capsys.readouterr().out.split())) and "kernels!=" in output
 
 
 @pytest.mark.parametrize(

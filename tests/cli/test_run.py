@@ -83,12 +83,12 @@ main()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("program")
-    (made / "script.py").write_text(SCRIPT, encoding="utf-8")
-    (made / "package").mkdir()
-    (made / "package" / "__init__.py").write_text("", encoding="utf-8")
-    (made / "package" / "__main__.py").write_text(SCRIPT, encoding="utf-8")
-    return made
+    place = tmp_path_factory.mktemp("program")
+    (place / "script.py").write_text(SCRIPT, encoding="utf-8")
+    (place / "package").mkdir()
+    (place / "package" / "__init__.py").write_text("", encoding="utf-8")
+    (place / "package" / "__main__.py").write_text(SCRIPT, encoding="utf-8")
+    return place
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:
@@ -107,14 +107,14 @@ def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
     """Run a program under Python and under ``compile-lens run``, with equal observable results; return its output."""
     plain = start(folder, *words)
     watched = start(folder, "-m", "compile_lens", "run", "-o", str(report), *words)
-    told, said = plain.communicate(timeout=300), watched.communicate(timeout=300)
-    assert said[0] == told[0]
-    assert [line for line in said[1].splitlines() if "<frozen runpy>" not in line] == [
-        line for line in told[1].splitlines() if "<frozen runpy>" not in line
+    wanted, output = plain.communicate(timeout=300), watched.communicate(timeout=300)
+    assert output[0] == wanted[0]
+    assert [line for line in output[1].splitlines() if "<frozen runpy>" not in line] == [
+        line for line in wanted[1].splitlines() if "<frozen runpy>" not in line
     ]
     assert watched.returncode == plain.returncode
     assert not report.with_name(report.name + ".part").exists()
-    return told[0], Program.load(report)
+    return wanted[0], Program.load(report)
 
 
 @pytest.mark.cases(full=1)
@@ -148,12 +148,12 @@ def test_a_module(folder: Path, tmp_path: Path) -> None:
 
 def _until(process: subprocess.Popen[str], word: str) -> str:
     assert process.stdout is not None
-    said = ""
-    while word not in said:
+    text = ""
+    while word not in text:
         line = process.stdout.readline()
         assert line, process.communicate()
-        said += line
-    return said
+        text += line
+    return text
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
@@ -224,16 +224,16 @@ def test_a_program_that_was_interrupted_ends_by_the_signal(
 ) -> None:
     (tmp_path / "s.py").write_text(f"import time\n{torch}\n{end}\ntime.sleep(9)\n", encoding="utf-8")
     plain = start(tmp_path, *words)
-    told = plain.communicate(timeout=60)
+    wanted = plain.communicate(timeout=60)
     for command in ([sys.executable, "-m", "compile_lens"], [sys.executable, str(LENS)]):
         watched = start(tmp_path, *command[1:], "run", "-o", "r.json", *words)
-        said = watched.communicate(timeout=60)
-        assert (watched.returncode, said[0]) == (plain.returncode, told[0]) == (code, "")
-        assert said[1].splitlines()[-1] == told[1].splitlines()[-1] == "KeyboardInterrupt"
+        output = watched.communicate(timeout=60)
+        assert (watched.returncode, output[0]) == (plain.returncode, wanted[0]) == (code, "")
+        assert output[1].splitlines()[-1] == wanted[1].splitlines()[-1] == "KeyboardInterrupt"
         assert Program.load(tmp_path / "r.json").record.ended == "KeyboardInterrupt"
         watched = start(tmp_path, *command[1:], "run", *words)
-        said = watched.communicate(timeout=60)
-        assert watched.returncode == plain.returncode and "Ended: KeyboardInterrupt" in said[1]
+        output = watched.communicate(timeout=60)
+        assert watched.returncode == plain.returncode and "Ended: KeyboardInterrupt" in output[1]
 
 
 TRAINING = """
@@ -355,17 +355,17 @@ def test_killed_before_anything_was_seen(
     process.communicate(timeout=120)
     assert process.returncode == 3
     assert main(["open", str(part), "--full"]) == 0
-    said = capsys.readouterr().out
-    assert NOTHING_SEEN in said and "the time of compiling not seen" in said.replace("\n      ", " ")
+    output = capsys.readouterr().out
+    assert NOTHING_SEEN in output and "the time of compiling not seen" in output.replace("\n      ", " ")
     # A frame evaluation that was not finished does not count.
     part.write_text(part.read_text(encoding="utf-8") + '{"format":', encoding="utf-8")
     assert Program.load(part).record.ended == NOTHING_SEEN
     (folder / "early.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
     process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.html"), "early.py", "again")
     process.communicate(timeout=120)
-    found = Program.load(part).record
-    assert (found.ended, found.arguments) == (NOTHING_SEEN, ("again",)), "it is not the earlier run's"
-    assert found.environment.torch == "" and "did not import torch._dynamo" in found.notes[0]
+    record = Program.load(part).record
+    assert (record.ended, record.arguments) == (NOTHING_SEEN, ("again",)), "it is not the earlier run's"
+    assert record.environment.torch == "" and "did not import torch._dynamo" in record.notes[0]
 
 
 @pytest.mark.parametrize(("how", "code"), [("hard", 9), ("crash", -6)])
@@ -388,8 +388,8 @@ def test_a_program_without_torch(tmp_path: Path) -> None:
     out, program = both(tmp_path, tmp_path / "r.json", "s.py")
     assert out == "False\n" and "did not import torch._dynamo" in program.record.notes[0]
     process = start(tmp_path, "-m", "compile_lens", "run", "s.py")
-    said = process.communicate(timeout=60)
-    assert said[0] == "False\n" and "nothing was compiled while it was watched" in said[1]
+    output = process.communicate(timeout=60)
+    assert output[0] == "False\n" and "nothing was compiled while it was watched" in output[1]
 
 
 ASKS = """
@@ -433,11 +433,11 @@ def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
     out = [tmp_path / name for name in ("r.json", "r.html")]
     words = [word for path in out for word in ("-o", str(path))]
     plain = start(folder, "script.py", "raise")
-    told = plain.communicate(timeout=120)
+    wanted = plain.communicate(timeout=120)
     run = start(folder, "-m", "compile_lens", "run", "--cuda-graphs", "h100", *words, "script.py", "raise")
-    said = run.communicate(timeout=300)
-    assert (run.returncode, said[0]) == (plain.returncode, told[0])
-    assert said[1].splitlines()[-1] == told[1].splitlines()[-1], (
+    output = run.communicate(timeout=300)
+    assert (run.returncode, output[0]) == (plain.returncode, wanted[0])
+    assert output[1].splitlines()[-1] == wanted[1].splitlines()[-1], (
         "nothing is said beside what the program says"
     )
     record = Program.load(out[0]).record
@@ -459,12 +459,12 @@ def test_cuda_graphs_that_are_not_known_are_said(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loaded = Program(lambda: samples_program.program())
-    for name, said in (("m2", "m2 has no CUDA graphs"), ("h1000", "h1000")):
+    for name, message in (("m2", "m2 has no CUDA graphs"), ("h1000", "h1000")):
         assert main(["run", "--cuda-graphs", name, "script.py", "end"]) == 2
-        told = " ".join(capsys.readouterr().err.split())
+        output = " ".join(capsys.readouterr().err.split())
         with pytest.raises(compile_lens.UsageError) as raised:
             loaded.with_cuda_graphs(name)
-        assert said in told and str(raised.value) in told, "one message, of one place"
+        assert message in output and str(raised.value) in output, "one message, of one place"
     (folder / "none.py").write_text("import torch, torch._dynamo\n", encoding="utf-8")
     words = ("-m", "compile_lens", "run", "--cuda-graphs", "h100", "-o", str(tmp_path / "r.json"))
     start(folder, *words, "none.py").communicate(timeout=120)
@@ -510,9 +510,9 @@ def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: st
     for options in ([], ["-s", "-X", "utf8"]):
         plain = start(tmp_path, *options, *words)
         watched = start(tmp_path, *options, "-m", "compile_lens", "run", *words)
-        told, said = plain.communicate(timeout=60), watched.communicate(timeout=60)
-        assert plain.returncode == watched.returncode == 0, told[1]
-        assert re.sub("0x[0-9a-f]+", "", said[0]) == re.sub("0x[0-9a-f]+", "", told[0])
+        wanted, output = plain.communicate(timeout=60), watched.communicate(timeout=60)
+        assert plain.returncode == watched.returncode == 0, wanted[1]
+        assert re.sub("0x[0-9a-f]+", "", output[0]) == re.sub("0x[0-9a-f]+", "", wanted[0])
 
 
 def test_beneath_a_program_stand_the_frames_that_the_documentation_names(tmp_path: Path) -> None:
@@ -529,12 +529,12 @@ def calls(n=0):
 print(calls())
 """
     (tmp_path / "s.py").write_text(text, encoding="utf-8")
-    told = []
+    results = []
     for words in ([], [str(LENS), "run"], ["-m", "compile_lens", "run"]):
         out, _ = start(tmp_path, *words, "s.py").communicate(timeout=60)
         frames, depth = out.splitlines()
-        told.append((ast.literal_eval(frames), int(depth)))
-    (plain, deep), *watched = told
+        results.append((ast.literal_eval(frames), int(depth)))
+    (plain, deep), *watched = results
     assert plain == ["within", "<module>"]
     ours = ["run", "__call__", "main", "<module>"]
     assert [frames for frames, _ in watched] == [
@@ -569,8 +569,8 @@ def test_a_program_has_all_that_follows_it(tmp_path: Path, words: list[str]) -> 
 
 def test_options_of_python_in_one_word(tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text("import sys\nprint(sys.orig_argv[1:])\n", encoding="utf-8")
-    told, errors = start(tmp_path, "-sm", "compile_lens", "run", "s.py", "x").communicate(timeout=60)
-    assert told == "['-s', 's.py', 'x']\n", errors
+    output, errors = start(tmp_path, "-sm", "compile_lens", "run", "s.py", "x").communicate(timeout=60)
+    assert output == "['-s', 's.py', 'x']\n", errors
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
@@ -616,9 +616,9 @@ def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_
     assert {path.name for path in tmp_path.iterdir()} == {"s.py", part.name, aside.name}
     assert aside.read_text(encoding="utf-8") == "an earlier report"
     assert main(["open", str(part)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert NOTHING_SEEN in said and f"the report of an earlier run is in {aside.name}" in said
-    assert ("did not import torch._dynamo" in said) == (not torch)
+    output = " ".join(capsys.readouterr().out.split())
+    assert NOTHING_SEEN in output and f"the report of an earlier run is in {aside.name}" in output
+    assert ("did not import torch._dynamo" in output) == (not torch)
     assert main(["open", str(report)]) == 2
     assert repr(str(part)) in " ".join(capsys.readouterr().err.split()), "who looks for the report is told"
     start(tmp_path, *words).communicate(timeout=120)
@@ -683,9 +683,9 @@ def test_one_document_on_stdout(folder: Path, tmp_path: Path) -> None:
     run = start(folder, "-m", "compile_lens", "run", "--json", "-o", str(report), "child.py", "--word")
     out, errors = run.communicate(timeout=300)
     assert run.returncode == 7 and "printed 1" in errors and "12345" in errors
-    told = json.loads(out)
-    assert (told["command"], told["ended"], told["written"]) == ("run", "exit 7", [str(report)])
-    assert told["arguments"] == ["--word"] and told["counts"]["graphs"] == 1 and "error" not in told
+    data = json.loads(out)
+    assert (data["command"], data["ended"], data["written"]) == ("run", "exit 7", [str(report)])
+    assert data["arguments"] == ["--word"] and data["counts"]["graphs"] == 1 and "error" not in data
 
 
 def test_what_could_not_be_written_down_is_not_said_to_be_there(folder: Path) -> None:

@@ -31,5 +31,5 @@ def test_a_program_that_ended_in_the_import_of_dynamo_is_said_to(
     halfway = importlib.import_module("halfway")
     monkeypatch.delitem(sys.modules, "halfway")
     assert "ended while it imported torch._dynamo" in halfway.told, "it is not done yet"
-    (told,) = without_compile(script(str(path), [])).notes
-    assert "sys.meta_path" in told, "it is done, and was not watched"
+    (note,) = without_compile(script(str(path), [])).notes
+    assert "sys.meta_path" in note, "it is done, and was not watched"

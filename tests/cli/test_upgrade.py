@@ -62,8 +62,8 @@ def test_an_environment_is_made_once_and_kept(
     folder = tmp_path / "environments"
     one = environments.make("2.13", folder)
     assert one.whole and one.torch == "2.13.1"  # the newest patch
-    asked = "import torch, importlib.metadata as m; print(m.version('torch'), torch.__file__)"
-    done = subprocess.run([one.python, "-I", "-c", asked], capture_output=True, text=True, check=True)
+    code = "import torch, importlib.metadata as m; print(m.version('torch'), torch.__file__)"
+    done = subprocess.run([one.python, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("2.13.1 ") and str(one.folder) in done.stdout
     assert "Successfully installed" in capfd.readouterr().err  # the output of pip is shown
     begin = os.stat(one.folder / MARK).st_mtime_ns
@@ -104,8 +104,8 @@ def test_one_that_was_killed_while_it_was_made_is_not_taken_for_whole(wheels: Pa
     process.wait()
     (left,) = environments.kept(folder)
     assert not left.whole and left.python.exists()
-    made = environments.make("2.12", folder, quiet=True)
-    assert made.whole and made.torch == "2.12.0" and made.folder == left.folder
+    new = environments.make("2.12", folder, quiet=True)
+    assert new.whole and new.torch == "2.12.0" and new.folder == left.folder
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", '{"torch": "2.13.0"}', '{"torch": "", "with": []}'])
@@ -238,5 +238,5 @@ def test_a_capture_in_each_and_their_difference(
     assert "net.py has no 'h'; what can be called there: f, g" in capfd.readouterr().err
     (tmp_path / "net.py").write_text("import nowhere\n")
     assert main([words[0], "net.py:f", *words[1:]]) == 1
-    said = capfd.readouterr().err
-    assert "net.py:1 imports nowhere, which is not installed" in said and "--with NAME" in said
+    output = capfd.readouterr().err
+    assert "net.py:1 imports nowhere, which is not installed" in output and "--with NAME" in output

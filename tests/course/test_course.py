@@ -45,9 +45,9 @@ def test_every_exercise_is_tried_here() -> None:
     assert set(RIGHT) == set(MISLED) == set(EXERCISES)
     assert all(len(made) >= 2 for made in RIGHT.values())
     for key, exercise in EXERCISES.items():
-        told = {says for _, _, says in MISLED[key]} - {""}
+        texts = {says for _, _, says in MISLED[key]} - {""}
         if not TRITON or not key.startswith("16."):  # a custom kernel needs Triton
-            assert all(any(says in slip.says for says in told) for slip in exercise.slips), key
+            assert all(any(says in slip.says for says in texts) for slip in exercise.slips), key
         assert exercise.key == key and len(exercise.hints) >= 2 and exercise.task.endswith(".")
 
 
@@ -163,20 +163,20 @@ def test_a_backend_can_be_checked_more_often_than_dynamo_compiles_one_function()
 
 @pytest.mark.parametrize("made", empty_ones(), ids=lambda made: made.__name__)
 def test_an_untouched_exercise_says_what_to_write_and_counts_as_no_attempt(made: Any) -> None:
-    said = repr(course.check("1.1", made))
-    assert "There is nothing to check yet" in said and "what 1.1 above asks for" in said
-    assert "Dynamo" not in said and course.progress().attempts("1.1") == 0
+    text = repr(course.check("1.1", made))
+    assert "There is nothing to check yet" in text and "what 1.1 above asks for" in text
+    assert "Dynamo" not in text and course.progress().attempts("1.1") == 0
     course.language("zh")
     try:
-        said = repr(course.check("1.1", made))
+        text = repr(course.check("1.1", made))
     finally:
         course.language("en")
-    assert "还没有可检查的：函数还是空的" in said and "1.1 的题目" in said and "Dynamo" not in said
+    assert "还没有可检查的：函数还是空的" in text and "1.1 的题目" in text and "Dynamo" not in text
 
 
 def test_what_computes_nothing_is_told_without_the_compilers_words() -> None:
-    said = repr(course.check("1.1", lambda x: x))
-    assert "None of it was compiled: it contains no PyTorch operator." in said and "Dynamo" not in said
+    text = repr(course.check("1.1", lambda x: x))
+    assert "None of it was compiled: it contains no PyTorch operator." in text and "Dynamo" not in text
 
 
 def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
@@ -191,8 +191,8 @@ def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
     with pytest.raises(RuntimeError) as plain:
         outer(torch.rand(64, 64))
     capsys.readouterr()
-    said = repr(course.check("5.1", outer))
-    assert f"RuntimeError: {plain.value}" in said and "fake" not in said
+    text = repr(course.check("5.1", outer))
+    assert f"RuntimeError: {plain.value}" in text and "fake" not in text
     assert capsys.readouterr().out.count("once") <= 1, "what is run again to hear of the error prints nothing"
 
 
@@ -207,9 +207,9 @@ def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
     ids=["arange", "stack", "index", "product"],
 )
 def test_a_tensor_made_where_x_is_not_is_said(key: str, made: Made) -> None:
-    said = repr(course.check(key, made))
-    assert "x is on an NVIDIA H100" in said and "create it with `device=x.device`" in said
-    assert "mismatch" not in said and "TorchRuntimeError" not in said
+    text = repr(course.check(key, made))
+    assert "x is on an NVIDIA H100" in text and "create it with `device=x.device`" in text
+    assert "mismatch" not in text and "TorchRuntimeError" not in text
 
 
 def test_a_mask_is_of_the_number_of_elements_alone() -> None:
@@ -226,8 +226,8 @@ def test_a_mask_is_of_the_number_of_elements_alone() -> None:
 
 
 def test_nothing_is_said_of_what_no_graph_shows() -> None:
-    said = repr(course.check("10.2", lambda x: torch.cov(x, correction=0)))
-    assert "1 graph break" in said and "uses none of its inputs" not in said
+    text = repr(course.check("10.2", lambda x: torch.cov(x, correction=0)))
+    assert "1 graph break" in text and "uses none of its inputs" not in text
     assert "It uses none of its inputs." in repr(course.check("8.1", lambda x: torch.zeros(4096)))
 
 
@@ -247,35 +247,35 @@ def test_an_error_that_is_hostile_stays_on_its_line() -> None:
     def hostile(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("\x1b[31m" + "x" * 10_000 + "\nright")
 
-    said = repr(course.check("1.1", hostile))
-    assert "\x1b" not in said and len(said) < 500 and said.count("\n") == 1
+    text = repr(course.check("1.1", hostile))
+    assert "\x1b" not in text and len(text) < 500 and text.count("\n") == 1
 
 
 def test_a_capture_is_made_again() -> None:
-    said = repr(course.check("1.3", capture(lambda x: 3 * x, torch.rand(3, requires_grad=True))))
-    assert "of type Capture. Give the function itself" in said
+    text = repr(course.check("1.3", capture(lambda x: 3 * x, torch.rand(3, requires_grad=True))))
+    assert "of type Capture. Give the function itself" in text
 
 
 def test_hints_come_in_steps_and_end() -> None:
     hints = EXERCISES["1.2"].hints
-    said = [course.hint("1.2") for _ in range(len(hints) + 1)]
-    assert [one.partition("): ")[2] for one in said] == [*hints, hints[-1]]
-    assert "(1 more)" in said[0] and "(the last one)" in said[-1] and repr(said[0]) == said[0]
+    texts = [course.hint("1.2") for _ in range(len(hints) + 1)]
+    assert [one.partition("): ")[2] for one in texts] == [*hints, hints[-1]]
+    assert "(1 more)" in texts[0] and "(the last one)" in texts[-1] and repr(texts[0]) == texts[0]
     assert course.progress().attempts("1.2") == 0
 
 
 def test_a_prediction_is_kept_and_shown_beside_the_truth() -> None:
     with pytest.raises(UsageError, match="answer first"):
         course.predict("1.kernels")
-    said = course.predict("1.kernels", 5, 1)
-    assert "Your guess: forward 5, backward 1" in repr(said)
+    verdict = course.predict("1.kernels", 5, 1)
+    assert "Your guess: forward 5, backward 1" in repr(verdict)
 
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
-    made = capture(f, torch.rand(1000, requires_grad=True))
-    assert course.predict("1.kernels") == said
-    shown = said.reveal(made)
+    record = capture(f, torch.rand(1000, requires_grad=True))
+    assert course.predict("1.kernels") == verdict
+    shown = verdict.reveal(record)
     assert shown.right == (False, True)
     assert "forward: you guessed 5, but the capture has 1 launch in the forward" in repr(shown)
     assert "backward: you guessed 1, and the capture has 1 launch in the backward" in repr(shown)
@@ -364,8 +364,8 @@ def test_a_count_is_not_negative(folder: Path) -> None:
 
 
 def test_what_a_function_prints_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    for key, made in (("1.1", print), ("1.1", lambda x: [print(n) for n in range(1000)])):
-        course.check(key, made)
+    for key, noisy in (("1.1", print), ("1.1", lambda x: [print(n) for n in range(1000)])):
+        course.check(key, noisy)
         printed = capsys.readouterr().out
         assert len(printed) < 600 and printed.count("what the function prints is cut off here") == 1
         assert printed.startswith(("tensor([", "0\n1\n2\n"))
@@ -387,10 +387,10 @@ def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
         "predictions": {"1.kernels": [2, 2]},
         "exercises": {"1.3": {"attempts": 2, "solved": 1}, "1.1": {"hints": 1}},
     }
-    said = repr(course.progress())
-    assert f"1 of {len(EXERCISES)} exercises are right" in said and "1.3 right (tries 2, hints 0)" in said
-    assert "1.1 not yet (tries 0, hints 1); 1.2 not tried" in said and "1.kernels answered 2, 2;" in said
-    assert "2.1" not in said and "not begun: lessons 0, 2, 3, " in said and len(said.split("\n")) == 3
+    text = repr(course.progress())
+    assert f"1 of {len(EXERCISES)} exercises are right" in text and "1.3 right (tries 2, hints 0)" in text
+    assert "1.1 not yet (tries 0, hints 1); 1.2 not tried" in text and "1.kernels answered 2, 2;" in text
+    assert "2.1" not in text and "not begun: lessons 0, 2, 3, " in text and len(text.split("\n")) == 3
     for _ in EXERCISES["1.1"].hints:
         course.hint("1.1")
     assert f"hints {len(EXERCISES['1.1'].hints)})" in repr(course.progress()), "the last hint counts once"
@@ -435,10 +435,10 @@ def test_what_there_is_not_is_named() -> None:
 
 
 def test_data_of_lessons_is_whole() -> None:
-    asked = {need.fact for e in EXERCISES.values() for need in e.needs}
-    asked |= {need.fact for e in EXERCISES.values() for slip in e.slips for need in slip.when}
-    asked |= {fact for q in QUESTIONS.values() for _, fact in q.parts}
-    assert asked <= set(FACTS)
+    facts = {need.fact for e in EXERCISES.values() for need in e.needs}
+    facts |= {need.fact for e in EXERCISES.values() for slip in e.slips for need in slip.when}
+    facts |= {fact for q in QUESTIONS.values() for _, fact in q.parts}
+    assert facts <= set(FACTS)
     for exercise in EXERCISES.values():
         assert any(need.relation == EXACTLY for need in exercise.needs) and exercise.inputs
         assert not re.search("solution|def ", " ".join(slip.says for slip in exercise.slips))
@@ -472,7 +472,7 @@ def test_everything_is_said_in_chinese_too() -> None:
     assert set(chinese_texts.FACTS) == set(FACTS)
     assert list(chinese_texts.MESSAGES) == list(wording.ENGLISH)
     pairs = [(q.text, chinese_texts.QUESTIONS[q.key]) for q in lessons.QUESTIONS.values()]
-    pairs += [(said, chinese_texts.MESSAGES[key]) for key, said in wording.ENGLISH.items()]
+    pairs += [(text, chinese_texts.MESSAGES[key]) for key, text in wording.ENGLISH.items()]
     for exercise in lessons.EXERCISES.values():
         slips, hints = chinese_lessons.EXERCISES[exercise.key]
         pairs += zip([slip.says for slip in exercise.slips], slips, strict=True)

@@ -162,8 +162,8 @@ def test_an_unknown_lesson_or_folder_is_bad_usage(tmp_path: Path, capsys: pytest
     assert grader.main([str(tmp_path / "none"), "--lesson", "1"]) == 2
     assert grader.main([str(tmp_path), "--lesson", "77"]) == 2
     assert grader.main([str(tmp_path), "--lesson", "1"]) == 2
-    said = capsys.readouterr().err
-    assert "is not a folder" in said and "there is no lesson 77" in said and "no notebook in it" in said
+    output = capsys.readouterr().err
+    assert "is not a folder" in output and "there is no lesson 77" in output and "no notebook in it" in output
 
 
 CHEATS = {

@@ -97,13 +97,13 @@ def test_work_belongs_to_the_part_that_asked_for_it() -> None:
     scene = course.recorded("clock alone")
     launch = {row["correlation"]: row["ts"] for row in raw("clock alone") if row["cat"].startswith("cuda")}
     (product,) = [row for row in raw("clock alone") if row["name"] == "product"]
-    asked = [
+    work = [
         row
         for row in raw("clock alone")
         if row["cat"] in DEVICE
         and product["ts"] <= launch[row["correlation"]] <= product["ts"] + product["dur"]
     ]
-    assert asked and scene.took("product") == pytest.approx(covered(asked) / 1e6)
+    assert work and scene.took("product") == pytest.approx(covered(work) / 1e6)
     (part,) = [event for event in scene.of("part") if event.name == "product"]
     longest = max(scene.of("work"), key=lambda event: event.seconds)
     assert longest.part == "product" and longest.end > part.end, "it is done after Python has left the part"
@@ -205,9 +205,9 @@ def test_what_is_shown_is_no_part_of_the_data() -> None:
 
 def stamped(text: str) -> bool:
     """Assert that the text states that it was recorded, on which device, and by which program."""
-    made = DATA["made"]
-    told = (made["device"], made["torch"], made["date"], "tutorials/record_device.py")
-    return all(fact in text for fact in told) and ("not measured here" in text or "不是在这里测的" in text)
+    origin = DATA["made"]
+    facts = (origin["device"], origin["torch"], origin["date"], "tutorials/record_device.py")
+    return all(fact in text for fact in facts) and ("not measured here" in text or "不是在这里测的" in text)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -278,7 +278,7 @@ def test_everything_recorded_is_said_in_chinese(chinese: None) -> None:
 def test_to_open_it_needs_no_torch() -> None:
     """A recording is read without running anything, even without torch."""
     assert "torch" not in {
-        name.partition(".")[0] for name, found in vars(recording).items() if found is sys.modules.get(name)
+        name.partition(".")[0] for name, value in vars(recording).items() if value is sys.modules.get(name)
     }
     source = Path(recording.__file__).read_text(encoding="utf-8")
     assert not re.search(r"^\s*(import|from) torch|\bexec\(|\beval\(|pickle", source, re.M)

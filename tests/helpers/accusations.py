@@ -140,11 +140,11 @@ def judge_sample(row: dict[str, Any], op: Any, dtype: torch.dtype, number: int) 
             else:
                 row["problems"].append(text)
     except Exception as error:  # any error becomes a row of the table and does not end it
-        told = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
+        words = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
         if opinfo_refuses(op, dtype, number):
-            row["verdicts"][key] = f"torch refuses it: {told}"
+            row["verdicts"][key] = f"torch refuses it: {words}"
         else:
-            row["problems"].append(told)
+            row["problems"].append(words)
 
 
 def opinfo_refuses(op: Any, dtype: torch.dtype, number: int) -> bool:

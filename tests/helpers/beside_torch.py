@@ -28,8 +28,8 @@ def calls(fn: Any, args: tuple[Any, ...], work: Callable[..., Any]) -> int:
     """Return the number of function calls, which does not depend on the speed or load of the machine."""
     profile = cProfile.Profile()
     profile.runcall(work, fn, *args)
-    made: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
-    return made
+    total: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+    return total
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def digits(text: str) -> set[float]:
-    return {float(found.replace(",", "")) for found in re.findall(r"\d(?:[\d,]*\d)?(?:\.\d+)?", text)}
+    return {float(number.replace(",", "")) for number in re.findall(r"\d(?:[\d,]*\d)?(?:\.\d+)?", text)}
 
 
 def numbers_in_english(text: str) -> set[float]:

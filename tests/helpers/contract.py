@@ -44,8 +44,8 @@ class _Parser:
         return self.tokens[self.at - 1]
 
     def _take(self, token: str) -> None:
-        found = self._next()
-        assert found == token, f"{found!r} where {token!r} was wanted"
+        actual = self._next()
+        assert actual == token, f"{actual!r} where {token!r} was wanted"
 
     def _peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -70,19 +70,19 @@ class _Parser:
         return choices[0] if len(choices) == 1 else ("union", choices)
 
     def _array(self) -> Type:
-        made = self._simple()
+        kind = self._simple()
         while self._peek() == "[":
             self._next()
             self._take("]")
-            made = ("array", made)
-        return made
+            kind = ("array", kind)
+        return kind
 
     def _simple(self) -> Type:
         if self._peek() == "(":
             self._next()
-            made = self._union()
+            kind = self._union()
             self._take(")")
-            return made
+            return kind
         if self._peek() == "{":
             return self._object()
         if self._peek() == "[":

@@ -128,12 +128,12 @@ def main():
         heard.lines.clear()
         torch.manual_seed(0)
         with config.patch({"triton.cudagraph_skip_dynamic_graphs": name == "dynamic"}):
-            asked = CaptureOptions(False, target="h100", **options)
-            capture, _ = perform(Call.read(function, args, {}, asked, model=models.resolve("h100")))
-        made = [dataclasses.asdict(one) for c in capture.compilations for one in c.cuda_graphs]
+            wanted = CaptureOptions(False, target="h100", **options)
+            capture, _ = perform(Call.read(function, args, {}, wanted, model=models.resolve("h100")))
+        graphs = [dataclasses.asdict(one) for c in capture.compilations for one in c.cuda_graphs]
         (finding,) = [f for f in findings(capture) if f.key == "cuda_graphs"] or [None]
         rows = [r.cells for s in finding.sections for r in getattr(s, "rows", ())] if finding else []
-        print(json.dumps({"name": name, "made": made, "log": heard.lines, "rows": rows}), flush=True)
+        print(json.dumps({"name": name, "made": graphs, "log": heard.lines, "rows": rows}), flush=True)
 
 
 if __name__ == "__main__":

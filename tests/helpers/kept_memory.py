@@ -90,8 +90,8 @@ def plain(names: list[str]) -> dict[str, int]:
     command = [sys.executable, __file__, *names]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    sizes: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return sizes
 
 
 def _asked(program: Program) -> int:
@@ -116,12 +116,12 @@ def _asked(program: Program) -> int:
 
 def main() -> None:
     """Print the bytes saved for each named program as JSON."""
-    found = {}
+    sizes = {}
     for program in PROGRAMS:
         if program.__name__ in sys.argv[1:]:
             torch._dynamo.reset()
-            found[program.__name__] = _asked(program())
-    print(json.dumps(found))
+            sizes[program.__name__] = _asked(program())
+    print(json.dumps(sizes))
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ SCREEN_COLUMNS = 120
 
 def named(number: str) -> str:
     """Return the file name of a lesson by its number, ``"03"``."""
-    (found,) = FOLDER.glob(f"{number}-*.ipynb")
-    return found.name
+    (lesson,) = FOLDER.glob(f"{number}-*.ipynb")
+    return lesson.name
 
 
 def prose(name: str) -> dict[str, str]:
@@ -41,12 +41,12 @@ def prose(name: str) -> dict[str, str]:
 def watched(name: str) -> list[str]:
     """Return the ids of cells that watch a program, and of cells right after that use it; earlier compiles matter."""
     code = [cell for cell in nbformat.read(FOLDER / name, as_version=4).cells if cell.cell_type == "code"]
-    found: list[str] = []
+    ids: list[str] = []
     for before, cell in zip([None, *code], code):
-        follows = before is not None and before.id in found and "program." in cell.source
+        follows = before is not None and before.id in ids and "program." in cell.source
         if "compile_lens.watch(" in cell.source or follows:
-            found.append(cell.id)
-    return found
+            ids.append(cell.id)
+    return ids
 
 
 @functools.cache
@@ -59,10 +59,10 @@ def run(name: str) -> Mapping[str, Any]:
     lesson.cells += [_again(cell) for cell in lesson.cells if cell.id in watched(name)]
     _execute(lesson)
     outputs = {cell.id: cell.outputs for cell in lesson.cells if cell.cell_type == "code"}
-    for cell, found in outputs.items():
-        assert not [o.text for o in found if o.get("name") == "stderr" and o.text], cell
-        if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in found):
-            rows = sum(len(line) // SCREEN_COLUMNS + 1 for line in text(found).splitlines())
+    for cell, shown in outputs.items():
+        assert not [o.text for o in shown if o.get("name") == "stderr" and o.text], cell
+        if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in shown):
+            rows = sum(len(line) // SCREEN_COLUMNS + 1 for line in text(shown).splitlines())
             assert rows <= 2 * SCREEN_LINES, f"{cell} is too tall"
     return outputs
 
@@ -101,9 +101,9 @@ def text(outputs: Any) -> str:
 
 def said(cell: str, pattern: str) -> tuple[int, ...]:
     """Return the numbers, in words or digits, that the pattern's groups match in the prose of a cell."""
-    found = re.search(pattern, cell)
-    assert found, pattern
-    return tuple(int(w.replace(",", "")) if w[0].isdigit() else NUMBERS[w.lower()] for w in found.groups())
+    match = re.search(pattern, cell)
+    assert match, pattern
+    return tuple(int(w.replace(",", "")) if w[0].isdigit() else NUMBERS[w.lower()] for w in match.groups())
 
 
 def exercises(name: str) -> list[str]:

@@ -88,15 +88,15 @@ def mutated(raw: dict[str, Any], seed: int) -> str:
 
 
 def _change(raw: dict[str, Any], luck: random.Random) -> None:
-    found = list(places(raw))
-    at, key = luck.choice(found)
+    spots = list(places(raw))
+    at, key = luck.choice(spots)
     how = luck.randrange(9)
     if how == 0:
         del at[key]
     elif how <= 2:
         at[key] = luck.choice(ODD)
     elif how == 3:  # a value from another place, of the same type if there is one
-        same = [a[k] for a, k in found if type(a[k]) is type(at[key])]
+        same = [a[k] for a, k in spots if type(a[k]) is type(at[key])]
         at[key] = json.loads(json.dumps(luck.choice(same)))
     elif how == 4 and isinstance(at[key], list):
         luck.shuffle(at[key])
@@ -109,7 +109,7 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
     elif isinstance(at[key], list) and at[key]:
         at[key] = at[key][: luck.randrange(len(at[key]))]
     elif isinstance(at[key], str):
-        names = [a[k] for a, k in found if isinstance(a[k], str)]
+        names = [a[k] for a, k in spots if isinstance(a[k], str)]
         at[key] = luck.choice(names)
 
 
@@ -119,7 +119,7 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
     from compile_lens.views.render import markdown, text
     from compile_lens.views.subjects.capture import document
 
-    made: dict[str, Callable[[], Any]] = {
+    makers: dict[str, Callable[[], Any]] = {
         "line": lambda: repr(capture),
         "text": lambda: text.page(document(capture)),
         "narrow text": lambda: text.page(document(capture), width=40, ascii=True),
@@ -148,19 +148,19 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
     for compilation in capture.compilations:
         for key, graph in compilation.graphs.items():
             at = f"{compilation.id} {key}"
-            made[f"svg of {at}"] = graph.to_svg
-            made[f"dot of {at}"] = lambda g=graph: g.to_dot().source
-            made[f"pydot of {at}"] = lambda g=graph: g.to_pydot().to_string()
-            made[f"text of {at}"] = graph.readable
+            makers[f"svg of {at}"] = graph.to_svg
+            makers[f"dot of {at}"] = lambda g=graph: g.to_dot().source
+            makers[f"pydot of {at}"] = lambda g=graph: g.to_pydot().to_string()
+            makers[f"text of {at}"] = graph.readable
     hold = () if drawn else ("svg", "html", "notebook", "comparison", "pydot")
-    return {name: view for name, view in made.items() if not name.startswith(hold)}
+    return {name: view for name, view in makers.items() if not name.startswith(hold)}
 
 
 def _differs(capture: Capture) -> None:
     """Compare the capture with an intact one, in both orders and in every format."""
     for one, two in ((capture, samples.sample()), (samples.sample(), capture)):
-        found = diff(one, two)
-        full(found), found.to_markdown(), found.to_json(), found._repr_mimebundle_()
+        result = diff(one, two)
+        full(result), result.to_markdown(), result.to_json(), result._repr_mimebundle_()
 
 
 def _walked(capture: Capture) -> None:
@@ -186,8 +186,8 @@ def _compared(capture: Capture) -> Any:
     from compile_lens.views.render import markdown
     from compile_lens.views.subjects.compare import document
 
-    made = Comparison.of(capture, samples.sample())
-    return str(made), markdown.page(document(made)), page(made), made.to_json()
+    result = Comparison.of(capture, samples.sample())
+    return str(result), markdown.page(document(result)), page(result), result.to_json()
 
 
 def asked_once(
@@ -210,16 +210,16 @@ def bare(text: str, drawn: bool = True) -> dict[str, Exception]:
 
     ``drawn`` is as ``views`` takes it; with it, ``asked_once`` makes many records fast.
     """
-    found: dict[str, Exception] = {}
+    errors: dict[str, Exception] = {}
     try:
-        made = views(Capture.from_json(text), drawn)
+        makers = views(Capture.from_json(text), drawn)
     except LensError:
-        return found
-    for name, view in made.items():
+        return errors
+    for name, view in makers.items():
         try:
             view()
         except LensError:
             pass
         except Exception as error:  # the error that a test looks for
-            found[name] = error
-    return found
+            errors[name] = error
+    return errors

@@ -176,7 +176,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
 
 def _shared(result: Any, args: Any, kwargs: Any) -> list[list[bool]]:
     """Return for each tensor of the result the input tensor that it shares memory with."""
-    given, made = (
+    given, results = (
         [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
         for tree in ((args, kwargs), result)
     )
@@ -187,7 +187,7 @@ def _shared(result: Any, args: Any, kwargs: Any) -> list[list[bool]]:
             and 0 != r.untyped_storage().data_ptr() == g.untyped_storage().data_ptr()
             for g in given
         ]
-        for r in made
+        for r in results
     ]
 
 
@@ -221,12 +221,12 @@ def ours(op: Any, grad: bool, build: bool) -> dict[str, Any]:
 
     torch._dynamo.reset()
     fn, args, kwargs = call_of(op, grad)
-    found = compile_lens.capture(fn, *args, kwargs=kwargs)
-    total = found.ledger.total.launches if found.compilations else 0
+    record = compile_lens.capture(fn, *args, kwargs=kwargs)
+    total = record.ledger.total.launches if record.compilations else 0
     if not build:
         return {"launches": total, "verdict": "", "same_code": None}
     fn, args, kwargs = call_of(op, grad)
-    report = found.verify(fn, *args, kwargs=kwargs)
+    report = record.verify(fn, *args, kwargs=kwargs)
     return {
         "launches": total,
         "verdict": report.verdict,
@@ -254,20 +254,20 @@ def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]
 
 def problems(name: str, torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     """Return the points in which this project's results differ from torch's."""
-    found = []
+    texts = []
     if mine["launches"] != torchs["launches"]:
-        found.append(f"launches {mine['launches']}, torch {torchs['launches']}: {torchs['calls']}")
+        texts.append(f"launches {mine['launches']}, torch {torchs['launches']}: {torchs['calls']}")
     verdict = mine["verdict"]
     if name in UNSPECIFIED or verdict == "not comparable: uninitialised memory":
         if not (name in UNSPECIFIED and verdict == "not comparable: uninitialised memory"):
-            found.append(f"verify: {verdict}")
+            texts.append(f"verify: {verdict}")
     elif torchs["same"] and verdict not in ("agrees", "nothing to compare"):
-        found.append(f"verify: {verdict}, and plain torch agrees with eager")
+        texts.append(f"verify: {verdict}, and plain torch agrees with eager")
     elif torchs["same"] is False and verdict == "agrees":
-        found.append("verify: agrees, and plain torch differs from eager")
+        texts.append("verify: agrees, and plain torch differs from eager")
     if mine["same_code"] is False:
-        found.append("verify built other code")
-    return found
+        texts.append("verify built other code")
+    return texts
 
 
 # The run -----------------------------------------------------------------------------------------------------------

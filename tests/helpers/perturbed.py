@@ -304,25 +304,25 @@ def faults(first: Sequence[Seen], second: Sequence[Seen]) -> list[str]:
     """Return the faults in the maps of two captures that differ in one operator; empty if there are none."""
     if len(first) != len(second):
         return [f"{len(first)} kernels against {len(second)}"]
-    found = []
+    texts = []
     total = 0
     for a, b in zip(first, second, strict=True):
         for kernel, lines in zip((a, b), changed(a.lines, b.lines), strict=True):
             own = {i for i, names in enumerate(kernel.origins) if kernel.nodes.intersection(names)}
             differ = {i for i in lines if not _structure(kernel.lines[i])}
             total += len(differ - own) + len(differ & own)
-            found += [f"changed, but not of the operator: {_show(kernel, i)}" for i in sorted(differ - own)]
-            found += [
+            texts += [f"changed, but not of the operator: {_show(kernel, i)}" for i in sorted(differ - own)]
+            texts += [
                 f"of the operator, but not changed: {_show(kernel, i)}"
                 for i in sorted(own - differ)
                 if not SAME.match(kernel.lines[i])
             ]
-            found += [
+            texts += [
                 f"changed, and of others too: {_show(kernel, i)}"
                 for i in sorted(differ & own)
                 if not set(kernel.origins[i]) <= kernel.nodes and not SAME.match(kernel.lines[i])
             ]
-    return found if total else [*found, "no line changed"]
+    return texts if total else [*texts, "no line changed"]
 
 
 def _structure(line: str) -> bool:

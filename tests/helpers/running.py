@@ -14,5 +14,5 @@ from compile_lens.results.capture import Capture
 @outside_dynamo
 def run(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> tuple[Capture, Any]:
     """Capture as ``capture`` does, and return the result too. The backward is compiled, and the caller can start it."""
-    made, outcome = perform(Call.read(fn, args, kwargs, CaptureOptions(**options)))
-    return made, outcome.result
+    record, outcome = perform(Call.read(fn, args, kwargs, CaptureOptions(**options)))
+    return record, outcome.result

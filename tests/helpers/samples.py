@@ -476,9 +476,9 @@ def _code(phase: str) -> Code:
     launch = next(i for i, line in enumerate(text.splitlines(), 1) if line.strip().startswith(f"{name}("))
     lines = []
     for number, line in enumerate(source.splitlines(), 1):
-        found = tuple(op for mark, *ops in marks if f"auto {mark} =" in line for op in ops)
-        no_origin = "" if found else "scaffolding of the kernel"
-        lines.append(LineOrigin(number, found, no_origin))
+        origins = tuple(op for mark, *ops in marks if f"auto {mark} =" in line for op in ops)
+        no_origin = "" if origins else "scaffolding of the kernel"
+        lines.append(LineOrigin(number, origins, no_origin))
     kernel = Kernel(
         name, phase, "cpp", "pointwise", source, first, first + source.count("\n") - 1, (launch,),
         groups=("op0",), origins=_names(phase), reads=BYTES * (1 if phase == "forward" else 2), writes=BYTES,

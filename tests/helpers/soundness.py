@@ -62,12 +62,12 @@ def lowering_faults(found: Capture) -> Iterator[str]:
                     yield f"{phase}: {e}: {e.loops}"
             for name, text in blocks(c.graphs[f"{phase}.loops"]).items():
                 done = set(re.findall(r"= (\w+)\(", text)) & CALLS
-                said = {operator(nodes[e.node].target) for e in mine if name in e.loops} & CALLS
-                if not said <= done and have[name].op == "loop":
-                    yield f"{phase}: {name} is said to hold {said - done}"
+                named = {operator(nodes[e.node].target) for e in mine if name in e.loops} & CALLS
+                if not named <= done and have[name].op == "loop":
+                    yield f"{phase}: {name} is said to hold {named - done}"
                 composite = any(operator(nodes[e.node].target) not in PURE for e in mine if name in e.loops)
-                if done - said and not composite:
-                    yield f"{phase}: {name} holds {done - said}, of which no entry knows"
+                if done - named and not composite:
+                    yield f"{phase}: {name} holds {done - named}, of which no entry knows"
 
 
 NO_PROGRAM = "no line of the program"

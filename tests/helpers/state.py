@@ -173,11 +173,11 @@ unchanged = leaves()
 
 def held(tree: Any) -> list[torch.Tensor]:
     """Return the tensors in a tree, including the parameters and buffers of its modules."""
-    found: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     for leaf in torch.utils._pytree.tree_leaves(tree):
         parts = [*leaf.parameters(), *leaf.buffers()] if isinstance(leaf, torch.nn.Module) else [leaf]
-        found += [t for t in parts if isinstance(t, torch.Tensor)]
-    return found
+        tensors += [t for t in parts if isinstance(t, torch.Tensor)]
+    return tensors
 
 
 def flags(tensor: torch.Tensor) -> dict[str, Any]:

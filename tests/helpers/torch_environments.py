@@ -18,6 +18,6 @@ def environment(folder: Path, version: str, torch: str, script: str = "") -> Env
     one.python.write_text(f'#!/bin/sh\n{script or f"exec {shlex.quote(sys.executable)}"} "$@"\n')
     one.python.chmod(0o755)
     (one.folder / MARK).write_text(json.dumps({"torch": torch, "with": []}))
-    made = environments.find(version, folder)
-    assert made.whole
-    return made
+    new = environments.find(version, folder)
+    assert new.whole
+    return new

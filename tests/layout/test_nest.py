@@ -23,10 +23,10 @@ from compile_lens.record.graph import Frame, Graph, Node, Ref
 
 def bodies(nest: Nest, drawing: int = 0) -> list[int]:
     """Return numbers of all bodies of a drawing in its folded state, the outermost first."""
-    found = [nest.drawings[drawing].folded]
-    for number in found:
-        found += [box.inside for box in nest.bodies[number].boxes if box.inside >= 0]
-    return found
+    numbers = [nest.drawings[drawing].folded]
+    for number in numbers:
+        numbers += [box.inside for box in nest.bodies[number].boxes if box.inside >= 0]
+    return numbers
 
 
 def names(nest: Nest, body: int) -> list[str]:

@@ -63,8 +63,8 @@ def test_architecture_fits_two_pages_and_one_for_the_live_page() -> None:
 def test_every_room_is_in_the_picture_and_in_the_table() -> None:
     folders = {p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists()}
     assert set(flow.ROOMS) == folders
-    told = set(re.findall(r"^\| `(\w+)/` \|", DOCUMENTS["ARCHITECTURE.md"], re.M))
-    assert told == folders
+    rooms = set(re.findall(r"^\| `(\w+)/` \|", DOCUMENTS["ARCHITECTURE.md"], re.M))
+    assert rooms == folders
 
 
 @pytest.mark.full

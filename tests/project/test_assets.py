@@ -133,10 +133,10 @@ def test_every_filter_of_a_png_is_read(filter_: int) -> None:
 
 def _shown(reduced: bytes) -> png.Pixels:
     """Return the pixels of a picture with a palette."""
-    found = dict(png.chunks(reduced))
-    width, height = png.struct.unpack_from(">II", found[b"IHDR"])
-    rows = np.frombuffer(png.zlib.decompress(found[b"IDAT"]), np.uint8).reshape(height, width + 1)
-    return np.frombuffer(found[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]]
+    blocks = dict(png.chunks(reduced))
+    width, height = png.struct.unpack_from(">II", blocks[b"IHDR"])
+    rows = np.frombuffer(png.zlib.decompress(blocks[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    return np.frombuffer(blocks[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]]
 
 
 def test_few_colours_are_kept_as_they_are() -> None:
@@ -194,8 +194,8 @@ def test_what_was_not_asked_for_is_not_looked_at(
         monkeypatch.setattr(make, other, lambda *_: pytest.fail("it was not asked for"))
     monkeypatch.setattr(sys, "argv", ["make.py", "--check", "--only", "pictures"])
     assert make.main() == 0
-    told = capsys.readouterr().out
-    assert all(file in told for file in FILES) and not [file for file in make.DRAWINGS if file in told]
+    output = capsys.readouterr().out
+    assert all(file in output for file in FILES) and not [file for file in make.DRAWINGS if file in output]
 
 
 @pytest.mark.browser

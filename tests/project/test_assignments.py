@@ -31,8 +31,8 @@ SOLVED = {lesson.name: assignments.source(lesson) for lesson in LESSONS}
 
 
 def test_every_exercise_is_in_one_lesson() -> None:
-    found = [key for book in SOLVED.values() for key in _code(book, "exercise-")]
-    assert sorted(found) == sorted(f"exercise-{key.replace('.', '-')}" for key in EXERCISES)
+    keys = [key for book in SOLVED.values() for key in _code(book, "exercise-")]
+    assert sorted(keys) == sorted(f"exercise-{key.replace('.', '-')}" for key in EXERCISES)
     points = [key for book in SOLVED.values() for key in _code(book, "point-")]
     assert sorted(points) == sorted(f"point-{key.replace('.', '-')}" for key in EXERCISES)
 
@@ -101,9 +101,9 @@ def test_the_guide_has_a_section_for_each_lesson() -> None:
     guide = (ROOT / "tutorials" / "INSTRUCTORS.md").read_text(encoding="utf-8")
     titles = []
     for lesson in LESSONS:
-        told = re.search(rf"^### {int(lesson.name[:2])}\. (.+)$", guide, re.M)
-        assert told, f"nothing is said of {lesson.name}"
-        titles.append(told[1])
+        match = re.search(rf"^### {int(lesson.name[:2])}\. (.+)$", guide, re.M)
+        assert match, f"nothing is said of {lesson.name}"
+        titles.append(match[1])
     index = (ROOT / "tutorials" / "README.md").read_text(encoding="utf-8")
     assert all(f" {title}](" in index for title in titles)
     assert (

@@ -79,8 +79,8 @@ SIZE = 4 * 2**20
     ],
 )
 def test_shows_what_was_counted_by_hand(name: str, case: str, known: dict[str, int]) -> None:
-    found = row(name, case)
-    assert {key: found[key] for key in known} == known
+    figures = row(name, case)
+    assert {key: figures[key] for key in known} == known
 
 
 def test_every_drawing_is_shown_with_words_for_it() -> None:

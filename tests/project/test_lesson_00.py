@@ -25,8 +25,8 @@ def test_it_tells_operators_from_code() -> None:
     rows = cells["table"].splitlines()
     assert "lowering" in rows[1] and all("library call" in row for row in rows[3::2])
     assert "mps kernel" in rows[2] and "mps kernel" not in rows[4] + rows[6]
-    found = re.findall(r"no guess; the capture has (\d)", cells["run"])
-    assert found == ["0", "1"]
+    matches = re.findall(r"no guess; the capture has (\d)", cells["run"])
+    assert matches == ["0", "1"]
     named, triangles = cells["kernels"].strip().split("\n\n")
     assert named.startswith("extern") and "\n" not in named
     assert [line.split()[0] for line in triangles.splitlines()].count("cpp") == 1
@@ -43,8 +43,8 @@ def test_its_prose_says_what_the_captures_say() -> None:
     for op, everywhere in (("_linalg_det", True), ("_linalg_svd", False), ("_linalg_eigh", False)):
         (overload, *_) = support(f"aten.{op}").overloads
         assert (overload.on("mps").kind == "kernel") is everywhere, op
-    made = capture(lambda x: torch.linalg.det(x), torch.rand(4, 4))
-    assert {kernel.language for kernel in made.kernels} == {"extern"}
+    record = capture(lambda x: torch.linalg.det(x), torch.rand(4, 4))
+    assert {kernel.language for kernel in record.kernels} == {"extern"}
     assert "wrote nothing at all" in prose["run-meaning"]
 
 

@@ -88,8 +88,8 @@ def test_torch_itself_keeps_so_many_forms() -> None:
 
 def test_sizes_of_none_and_one_have_forms_of_their_own() -> None:
     """The text describes the guard on sizes, and that a tensor's values are not guarded."""
-    made = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 1, 0)])
-    assert [[d.symbol != "" for d in one.dynamic] for one in made.compilations] == [[], [True], [], []]
+    record = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 1, 0)])
+    assert [[d.symbol != "" for d in one.dynamic] for one in record.compilations] == [[], [True], [], []]
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

@@ -128,19 +128,19 @@ def test_what_it_says_of_three_cuts_is_so_in_the_code_of_each(
     def functions(name: str) -> int:
         return counted[name][1]["sin"] + counted[name][1]["cos"]
 
-    said = lessons.said(prose["cost-meaning"], r"Inductor's cut moves (\w+) tensors fewer")
-    assert said == (moved("default") - moved("chosen"),)
+    numbers = lessons.said(prose["cost-meaning"], r"Inductor's cut moves (\w+) tensors fewer")
+    assert numbers == (moved("default") - moved("chosen"),)
     assert "computes no extra function: both backwards compute a sine and a cosine" in prose["cost-meaning"]
     assert functions("default") == functions("chosen") == 2
     forward, backward = counted["merged"]
-    said = lessons.said(prose["cost-meaning"], r"forward stores (\w+), its backward loads (\w+)")
-    assert said == (forward["store"], backward["loadu"]) and functions("merged") == 0
+    numbers = lessons.said(prose["cost-meaning"], r"forward stores (\w+), its backward loads (\w+)")
+    assert numbers == (forward["store"], backward["loadu"]) and functions("merged") == 0
     kept = lessons.said(prose["cost-meaning"], r"keeps (\w+) tensors; its forward")
     assert kept == (forward["store"] - 1,)
-    said = lessons.said(
+    numbers = lessons.said(
         prose["cost-meaning"], r"moves (\w+) tensors fewer, at the price of (\w+) more functions"
     )
-    assert said == (moved("merged") - moved("chosen"), functions("chosen"))
+    assert numbers == (moved("merged") - moved("chosen"), functions("chosen"))
 
 
 @pytest.mark.exhaustive

@@ -60,13 +60,13 @@ def test_what_its_slider_shows() -> None:
         prose, r"(\d+) numbers do not fill .* (\d+) fill it.* For (\d+) .* for ([\d,]+) a tail"
     )
     assert (15, 16, 17, 1000) == sizes and f"for size in {sizes}" in lessons.prose(NAME)["sizes"]
-    found = {}
+    bodies = {}
     for size in sizes:
         code = compile_lens.capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="cpu:avx512")
         source = code.kernels[0].source
-        found[size] = re.findall(r"C10_(\w*)LIKELY[^;]*, static_cast<int64_t>\((\d+)L?\)\);", source)
+        bodies[size] = re.findall(r"C10_(\w*)LIKELY[^;]*, static_cast<int64_t>\((\d+)L?\)\);", source)
     tails = [("", "15")], [("", "16")], [("", "16"), ("UN", "1")], [("", "16"), ("UN", "8")]
-    assert found == dict(zip(sizes, tails))
+    assert bodies == dict(zip(sizes, tails))
     assert lessons.said(prose, r"tail for (\w+) number, .* a tail for (\w+)") == (1, 8)
 
 
@@ -92,8 +92,8 @@ def test_a_cpp_compiler_stops_at_a_sine(tmp_path: Path) -> None:
 
     def sines(*more: str) -> set[str]:
         command = ["g++", "-O3", "-mavx512f", "-S", "-o", "-", *more, str(tmp_path / "loop.cpp")]
-        made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        return set(re.findall(r"(?:call|jmp)\s+(\w*sinf?)\b", made))
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return set(re.findall(r"(?:call|jmp)\s+(\w*sinf?)\b", text))
 
     assert sines() == sines(*(f"-{flag}" for flag in flags)) == {"sinf"}
     assert all(name.startswith("_ZGV") for name in sines("-ffast-math")), "a sine of a whole register"

@@ -36,8 +36,8 @@ def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
     assert "with 1,001 numbers, the end falls inside" in lessons.prose(NAME)["mask-meaning"]
 
     def widths(size: int) -> set[str]:
-        made = capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="h100", build=True)
-        return set(re.findall(r"ld\.global\.(?:v(\d)\.)?b32", made.kernels[0].ptx or ""))
+        record = capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="h100", build=True)
+        return set(re.findall(r"ld\.global\.(?:v(\d)\.)?b32", record.kernels[0].ptx or ""))
 
     assert widths(1001) == {""} and widths(2**20) & {"2", "4"}
 
@@ -65,11 +65,11 @@ def test_a_long_row_is_read_in_loops() -> None:
     longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* appears (\w+) times")
     for columns in (512, longest, longest + 1, 2048):
         assert str(columns) in prose["columns"]
-        made = capture(lambda x: torch.softmax(x, -1), torch.rand(512, columns), target="h100")
-        (kernel,) = made.kernels
-        found = kernel.source.count("tl.load("), kernel.source.count("for r0_offset in")
-        assert found == ((1, 0) if columns <= longest else (loads, 2))
-        assert made.ledger.total.bytes_after == 2 * 512 * columns * 4
+        record = capture(lambda x: torch.softmax(x, -1), torch.rand(512, columns), target="h100")
+        (kernel,) = record.kernels
+        counts = kernel.source.count("tl.load("), kernel.source.count("for r0_offset in")
+        assert counts == ((1, 0) if columns <= longest else (loads, 2))
+        assert record.ledger.total.bytes_after == 2 * 512 * columns * 4
 
 
 @pytest.mark.exhaustive
@@ -79,20 +79,20 @@ def test_a_warp_reads_sectors() -> None:
     printed = [
         tuple(map(int, re.findall(r"(\d+) sectors: +(\d+) bytes sent for (\d+)", row)[0])) for row in rows
     ]
-    found = []
+    counts = []
     for columns in (1, 2, 8, 32):
         column = torch.empty(1024, columns)[:, 0]
         sectors = {number.data_ptr() // 32 for number in column[:32]}
-        found.append((len(sectors), 32 * len(sectors), column[:32].numel() * 4))
-    assert printed == found
+        counts.append((len(sectors), 32 * len(sectors), column[:32].numel() * 4))
+    assert printed == counts
     drawn = [re.split(r"\s{2,}|\d", row.split(maxsplit=1)[1])[0] for row in rows]
     assert [row.replace(" ", "").count("#") for row in drawn] == [32, 16, 4, 4]
     assert len({row.rpartition("ledger ")[2] for row in rows}) == 1, "so is the count of the ledger"
     prose = lessons.prose(NAME)
-    times = found[2][1] // found[2][2]
+    times = counts[2][1] // counts[2][2]
     assert lessons.said(prose["sectors-meaning"], r"sends (\w+) times as much as the kernel uses") == (times,)
-    assert lessons.said(prose["warp-why"], r"needs at least (\w+) sectors") == (found[0][0],)
-    assert found[2] == found[3] and "With 32 columns it gets no worse" in prose["sectors-meaning"]
+    assert lessons.said(prose["warp-why"], r"needs at least (\w+) sectors") == (counts[0][0],)
+    assert counts[2] == counts[3] and "With 32 columns it gets no worse" in prose["sectors-meaning"]
 
 
 @pytest.mark.exhaustive
@@ -117,9 +117,9 @@ def test_sizes_say_how_far_away_a_row_lies() -> None:
 def test_a_training_step_is_in_mixed_precision() -> None:
     """PyTorch's own list of autocast on CUDA: products in the lower type, a log softmax in float32."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
-    found = re.findall(r"(\w+) +launches (\d+), bytes ([\d,]+)", cells["step"])
-    (_, launches, moved), (_, mixed_launches, mixed_moved) = found
-    assert [name for name, _, _ in found] == ["float32", "autocast"]
+    matches = re.findall(r"(\w+) +launches (\d+), bytes ([\d,]+)", cells["step"])
+    (_, launches, moved), (_, mixed_launches, mixed_moved) = matches
+    assert [name for name, _, _ in matches] == ["float32", "autocast"]
     assert int(mixed_launches) > int(launches), "More kernels"
     assert int(mixed_moved.replace(",", "")) < int(moved.replace(",", "")), "and fewer bytes"
     rows = [tuple(line.split(maxsplit=2)) for line in cells["step-types"].splitlines()]
@@ -141,11 +141,11 @@ def test_what_autocast_leaves_alone_is_rounded() -> None:
         torch.set_autocast_dtype("cuda", torch.bfloat16)
         torch.set_autocast_enabled("cuda", True)
         try:
-            asked = torch.log_softmax(x, -1, dtype=x.dtype)
+            logs = torch.log_softmax(x, -1, dtype=x.dtype)
             types = (
                 torch.log_softmax(x, -1).dtype,
-                asked.dtype,
-                torch.nn.functional.nll_loss(asked, labels).dtype,
+                logs.dtype,
+                torch.nn.functional.nll_loss(logs, labels).dtype,
             )
         finally:
             torch.set_autocast_enabled("cuda", before[0])

@@ -42,8 +42,8 @@ def test_it_shows_the_walls() -> None:
 @pytest.mark.exhaustive
 def test_a_softmax_over_the_last_dimension_is_one_group() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
-    found = re.findall(r"softmax over (\d): loops (\d), groups (\d), bytes ([\d,]+)", cells["try"])
-    (dim0, loops0, groups0, bytes0), (dim1, loops1, groups1, bytes1) = found
+    matches = re.findall(r"softmax over (\d): loops (\d), groups (\d), bytes ([\d,]+)", cells["try"])
+    (dim0, loops0, groups0, bytes0), (dim1, loops1, groups1, bytes1) = matches
     assert (dim0, dim1, loops0, loops1) == ("0", "1", "4", "4")
     assert int(groups0) > int(groups1) == 1
     assert int(bytes1.replace(",", "")) == 2 * 64 * 64 * 4 < int(bytes0.replace(",", ""))

@@ -68,9 +68,9 @@ def test_a_third_way_reads_once_and_stays_right() -> None:
         return x.var(correction=0)
 
     torch._dynamo.reset()
-    found, (code,) = run_and_get_code(torch.compile(var), x + 10_000)
+    value, (code,) = run_and_get_code(torch.compile(var), x + 10_000)
     assert "Welford" in code and code.count("for(int64_t x") == 1, "one loop over x"
-    torch.testing.assert_close(found, wanted, rtol=0.01, atol=0)
+    torch.testing.assert_close(value, wanted, rtol=0.01, atol=0)
     assert "`x**3` becomes products, and a sum can be computed in another order" in prose["chain-reason"]
     for function, shown in ((torch.sum, "tmp_acc0_vec"), (lambda x: x**3, "tmp0 * tmp0")):
         torch._dynamo.reset()
@@ -99,8 +99,8 @@ def test_few_bits_become_numbers_before_the_product() -> None:
     assert moved[0] == small + scale + 2 * numbers + others
     assert moved[1] == small + scale + 2 * numbers + others + 2 * 32 * 512 * 4
     assert moved[2] == moved[0] - small // 2
-    said = lessons.prose(NAME)["eight-meaning"]
-    assert lessons.said(said, r"a matrix of ([\d,]+) bytes .* (\w+) times the size") == (
+    text = lessons.prose(NAME)["eight-meaning"]
+    assert lessons.said(text, r"a matrix of ([\d,]+) bytes .* (\w+) times the size") == (
         numbers,
         numbers // small,
     )

@@ -165,8 +165,8 @@ def test_what_lecturers_are_told_of_the_recording_holds() -> None:
     guide = (lessons.FOLDER / "INSTRUCTORS.md").read_text(encoding="utf-8")
     guide = " ".join(guide.split())
     assert "The device works a fifth as long, and yet by the clock compiled is slower" in guide
-    said = re.search(r"slower: ([\d.]+) against ([\d.]+) ms", guide)
-    assert said and [float(n) for n in said.groups()] == pytest.approx(
+    match = re.search(r"slower: ([\d.]+) against ([\d.]+) ms", guide)
+    assert match and [float(n) for n in match.groups()] == pytest.approx(
         [_median("compiled", "call"), _median("eager", "call")], abs=6e-4
     )
     worked = {scene: sum(end - start for start, end in _on_device(scene)) for scene in ("eager", "compiled")}
@@ -195,8 +195,8 @@ def test_it_takes_turns_and_reckons_when_it_has_paid() -> None:
     }
     assert rows == {"forward": (5, 1), "backward": (12, 1), "both": (17, 2)}
     assert rows["backward"][0] > rows["forward"][0], "the larger part of the work"
-    said, *paid = cells["paid"].splitlines()
-    assert re.fullmatch(r"compiling [\d.]+ s, saved in each call -?[\d.]+ ms", said)
+    text, *paid = cells["paid"].splitlines()
+    assert re.fullmatch(r"compiling [\d.]+ s, saved in each call -?[\d.]+ ms", text)
     even = re.findall(r"break-even: (?:after ([\d,]+) calls|never)", cells["turns"])
     assert paid == [f"paid after {even[-1]} calls" if even[-1] else "never paid: compiled is not faster here"]
     assert re.fullmatch(r"paid after [\d,]+ calls|never paid: compiled is not faster here", *paid)

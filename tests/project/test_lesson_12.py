@@ -120,7 +120,7 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         return module
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[no-untyped-call]
-    found, sent = {}, {}
+    counts, sent = {}, {}
     try:
         for megabytes in (None, 25, 3, 2, 1):
             handed.clear()
@@ -131,20 +131,20 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
             logged = network._get_ddp_logging_data()["rebuilt_bucket_sizes"]
             sent[megabytes] = [int(size) / 2**20 for size in logged.split(", ")]
             torch.compile(network, backend=backend)(torch.rand(8, 512))
-            found[megabytes] = sorted(calls // 2 for calls in handed)  # a product and its relu
+            counts[megabytes] = sorted(calls // 2 for calls in handed)  # a product and its relu
     finally:
         dist.destroy_process_group()
-    assert found == {None: [1, 5], 25: [1, 5], 3: [1, 2, 3], 2: [1, 1, 2, 2], 1: [1] * 6}
+    assert counts == {None: [1, 5], 25: [1, 5], 3: [1, 2, 3], 2: [1, 1, 2, 2], 1: [1] * 6}
     assert sent == {None: [1, 5], 25: [6], 3: [3, 3], 2: [2, 2, 2], 1: [1] * 6}
     prose = lessons.prose(NAME)
-    for said in (
+    for claim in (
         "it sends one layer, and then five",
         "DDP has no small first bucket: three layers and three; two, two and two.",
         "after it come five layers in one graph; three and two; two, two and one; one each",
     ):
-        assert said in prose["buckets-meaning"]
+        assert claim in prose["buckets-meaning"]
     sentence = r"six layers of (\d) MiB are (\w+) graphs or (\w+), depending on the size"
-    assert lessons.said(prose["take-home"], sentence) == (1, len(found[25]), len(found[1]))
+    assert lessons.said(prose["take-home"], sentence) == (1, len(counts[25]), len(counts[1]))
     weights = next(_Layers().parameters())
     assert weights.nbytes == 2**20 and len(list(_Layers().parameters())) == 6
 
@@ -227,8 +227,8 @@ def test_the_roof_is_where_the_text_says() -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = capture(whole, torch.rand(2000, 3, 3), torch.rand(9, 64), target="h100")
-    seconds = made.roofline().seconds
+        record = capture(whole, torch.rand(2000, 3, 3), torch.rand(9, 64), target="h100")
+    seconds = record.roofline().seconds
     assert seconds is not None and seconds < 2e-6, "a launch alone takes longer"
 
 

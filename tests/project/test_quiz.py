@@ -71,11 +71,11 @@ def test_a_sheet_has_the_answers_for_lecturers_only(language: str) -> None:
     for number in NUMBERS:
         (path,) = folder.glob(f"{number:02}-*.ipynb")
         one = Lesson(path.stem, nbformat.read(path, as_version=4).cells, language)
-        asked, answered = quiz.sheet(one, False), quiz.sheet(one, True)
+        questions, answered = quiz.sheet(one, False), quiz.sheet(one, True)
         mine = [q for q in quiz.questions(language) if q.key.partition(".")[0] == str(number)]
-        assert answered.count("class=right") == 5 and "class=right" not in asked
-        assert answered.count('class="why"') == 5 and 'class="why"' not in asked
+        assert answered.count("class=right") == 5 and "class=right" not in questions
+        assert answered.count('class="why"') == 5 and 'class="why"' not in questions
         assert quiz.part(one).count("::[markdown]") == len(mine) == 5
         for question in mine:
-            assert asked.count(f"<strong>{question.key.partition('.')[2]}.</strong>") == 1
+            assert questions.count(f"<strong>{question.key.partition('.')[2]}.</strong>") == 1
             assert f"::{question.key}::" in quiz.part(one)

@@ -47,9 +47,9 @@ def test_the_table() -> None:
 
 def test_the_speeds() -> None:
     """8 GB in 4 ms are 2,000 GB/s: half of 4 TB/s, and four fifths of a copy at 2.5 TB/s."""
-    found = [benchmark.Speed("sum", 8 * 10**9, 4e-3, 2.5e12)]
-    assert benchmark.of_speed(found, 4e12).splitlines()[2] == "| sum | 8.00 | 2,000 | 80% | 50% |"
-    assert benchmark.of_speed(found, 0).splitlines()[2].endswith("| – |")
+    speeds = [benchmark.Speed("sum", 8 * 10**9, 4e-3, 2.5e12)]
+    assert benchmark.of_speed(speeds, 4e12).splitlines()[2] == "| sum | 8.00 | 2,000 | 80% | 50% |"
+    assert benchmark.of_speed(speeds, 0).splitlines()[2].endswith("| – |")
 
 
 @pytest.mark.full
@@ -64,8 +64,8 @@ def test_a_group_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         benchmark.main(["--groups", "nonsense"])
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "'nonsense'" in said and "'optimizers'" in said
+    output = capsys.readouterr().err
+    assert "'nonsense'" in output and "'optimizers'" in output
 
 
 @pytest.mark.full

@@ -75,8 +75,8 @@ def test_it_keeps_the_last_scene_from_its_start() -> None:
 
 
 def test_it_leaves_out_what_tells_nothing_of_the_queue() -> None:
-    asked = ("cudaEventQuery", "cudaStreamIsCapturing", "cudaFuncGetAttributes", "cudaStreamWaitEvent")
-    calls = [event("cuda_runtime", name, 1020.0 + n, 1.0) for n, name in enumerate(asked)]
+    names = ("cudaEventQuery", "cudaStreamIsCapturing", "cudaFuncGetAttributes", "cudaStreamWaitEvent")
+    calls = [event("cuda_runtime", name, 1020.0 + n, 1.0) for n, name in enumerate(names)]
     others = [event("cpu_op", "aten::mm", 1030.0, 1.0), event("gpu_user_annotation", "part", 1031.0, 1.0)]
     kept = script().reduced(
         [scene(1000.0, 50.0), *calls, *others, event("user_annotation", "part", 1040.0, 2.0)]
@@ -97,9 +97,9 @@ def test_a_trace_without_a_scene_is_refused() -> None:
 
 
 def test_a_line_for_each_event() -> None:
-    made = {"a": {"events": [{"name": "x {λ [", "ts": 1.5}, {}], "none": []}, "b": {"t": [1, 2]}, "c": None}
-    text = script().written(made)
-    assert json.loads(text) == made
+    data = {"a": {"events": [{"name": "x {λ [", "ts": 1.5}, {}], "none": []}, "b": {"t": [1, 2]}, "c": None}
+    text = script().written(data)
+    assert json.loads(text) == data
     assert text.splitlines()[3:5] == ['   {"name": "x {λ [", "ts": 1.5},', "   {}"]
     assert ' "b": {\n  "t": [1, 2]\n },' in text
 

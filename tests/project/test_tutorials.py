@@ -38,8 +38,8 @@ def first() -> Mapping[str, Any]:
 
 def test_an_assistant_of_a_student_is_sent_to_hints_and_never_to_solutions() -> None:
     text = (FOLDER / "AGENTS.md").read_text(encoding="utf-8")
-    asked = {name for name in ("hint", "predict", "check") if f"compile_lens.course.{name}(" in text}
-    assert asked == {"hint", "predict", "check"} and "solution(" not in text
+    names = {name for name in ("hint", "predict", "check") if f"compile_lens.course.{name}(" in text}
+    assert names == {"hint", "predict", "check"} and "solution(" not in text
     assert "Never call `compile_lens.course.solution`" in text
 
 
@@ -74,9 +74,9 @@ def test_what_a_lesson_takes_of_the_package_is_there(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LESSONS if lessons.watched(name)])
 @pytest.mark.cases(full=1)
 def test_what_is_watched_says_the_same_a_second_time(name: str) -> None:
-    found = {cell: _text(outputs) for cell, outputs in run(name).items()}
+    texts = {cell: _text(outputs) for cell, outputs in run(name).items()}
     for cell in lessons.watched(name):
-        assert found[f"again-{cell}"] == found[cell], cell
+        assert texts[f"again-{cell}"] == texts[cell], cell
 
 
 @pytest.mark.exhaustive
@@ -86,7 +86,7 @@ def test_every_cell_can_be_run_twice_in_turn(name: str) -> None:
     twice, once = lessons.run_twice(name), run(name)
     for cell, outputs in twice.items():
         if not name.startswith("11") and not any("text/html" in o.get("data", {}) for o in outputs):
-            both = (re.sub(r"\bcell \[\d+\]|\d+\.\d+", "", _text(found)) for found in (outputs, once[cell]))
+            both = (re.sub(r"\bcell \[\d+\]|\d+\.\d+", "", _text(one)) for one in (outputs, once[cell]))
             assert operator.eq(*map(digits, both)), cell
 
 
@@ -174,13 +174,13 @@ def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: Mapping
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
-    made = capture(f, torch.rand(1000, requires_grad=True))
-    forward, backward = made.ledger.forward, made.ledger.backward
-    saved = made.compilations[0].graphs["forward"].saved
+    record = capture(f, torch.rand(1000, requires_grad=True))
+    forward, backward = record.ledger.forward, record.ledger.backward
+    saved = record.compilations[0].graphs["forward"].saved
     wanted = {
         "take-home": [
             (r"(\w+) operators of Python became (\w+) loop", (forward.eager_ops, forward.loops)),
-            (r"(\w+) calls that give 0", (len(made.compilations[0].graphs["backward"].calls),)),
+            (r"(\w+) calls that give 0", (len(record.compilations[0].graphs["backward"].calls),)),
             (r"The forward kept (\w+) tensor, the input", (len(saved),)),
         ],
         "reveal-meaning": [
@@ -191,16 +191,16 @@ def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: Mapping
         "ledger-reading": [
             (
                 r"(\w+) operators became (\w+) launches",
-                (made.ledger.total.eager_ops, made.ledger.total.launches),
+                (record.ledger.total.eager_ops, record.ledger.total.launches),
             ),
         ],
     }
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells}
     for cell, sentences in wanted.items():
         for pattern, values in sentences:
-            found = re.search(pattern, cells[cell])
-            assert found, pattern
-            assert tuple(NUMBERS[word.lower()] for word in found.groups()) == values, found[0]
+            match = re.search(pattern, cells[cell])
+            assert match, pattern
+            assert tuple(NUMBERS[word.lower()] for word in match.groups()) == values, match[0]
     assert saved == ("primals_1",)
     x = torch.rand(1000, requires_grad=True)
     f(x).sum().backward()
@@ -283,16 +283,16 @@ def test_the_sixth_lesson_tells_inlining_from_fusion(sixth: Mapping[str, Any]) -
         _text(sixth["square-loop"]).count(" = mul(") == 2 and _text(sixth["square-loop"]).count("buf0[") == 1
     )
     assert _text(sixth["square-said"]).startswith("They are in one loop: lowering")
-    said = _text(sixth["three"])
-    assert "the capture has 3 loops before fusion" in said and "the capture has 1 group after fusion" in said
+    text = _text(sixth["three"])
+    assert "the capture has 3 loops before fusion" in text and "the capture has 1 group after fusion" in text
     assert _text(sixth["three-loops"]).count("load = ") == 3
     assert "3 loops fused into one" in _text(sixth["three-groups"])
     assert _text(sixth["three-said"]).startswith("They were fused")
 
 
 def test_the_sixth_lesson_reckons_right(sixth: Mapping[str, Any]) -> None:
-    made = capture(lambda x: torch.square(torch.square(x)), torch.rand(16)).compilations[0]
-    assert [call.name for call in made.graphs["inference"].calls] == ["pow_1", "pow_2"], "as the text says"
+    record = capture(lambda x: torch.square(torch.square(x)), torch.rand(16)).compilations[0]
+    assert [call.name for call in record.graphs["inference"].calls] == ["pow_1", "pow_2"], "as the text says"
     tensor = 4 * 2**20
     moved = [line.replace(",", "").split() for line in _text(sixth["square-bytes"]).splitlines()]
     assert [(int(line[1]), int(line[4])) for line in moved] == [(4 * tensor, 4), (2 * tensor, 2)]
@@ -318,8 +318,8 @@ def test_one_edit_in_the_sixth_lesson_takes_inlining_away(sixth: Mapping[str, An
     tensor = 4 * 2**20
     assert f"bytes {2 * tensor / 1e6:.2f} MB → {3 * tensor / 1e6:.1f} MB" in effects  # to three digits
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
-    said = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
-    assert said and (NUMBERS[said[1]], NUMBERS[said[2]]) == (2, 1)
+    match = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
+    assert match and (NUMBERS[match[1]], NUMBERS[match[2]]) == (2, 1)
 
 
 def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:
@@ -327,19 +327,19 @@ def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:
     x = torch.rand(16)
     squared = capture(lambda x: torch.square(torch.square(x)), x).ledger.total
     three = capture(lambda x: (torch.sin(x), torch.cos(x), torch.exp(x)), x).ledger.total
-    said = re.search(r"(\w+) reads and (\w+) writes became one of each: half", cells["square-bytes-meaning"])
-    assert said and NUMBERS[said[1].lower()] + NUMBERS[said[2]] == squared.bytes_before // x.nbytes == 4
+    match = re.search(r"(\w+) reads and (\w+) writes became one of each: half", cells["square-bytes-meaning"])
+    assert match and NUMBERS[match[1].lower()] + NUMBERS[match[2]] == squared.bytes_before // x.nbytes == 4
     assert squared.bytes_after // x.nbytes == 2
-    said = re.search(r"There is (\w+) loop, and nothing", cells["square-loop-why"])
-    assert said and NUMBERS[said[1]] == squared.loops
-    said = re.search(r"^The body contains (\w+) multiplications", cells["square-loop-meaning"])
-    assert said and NUMBERS[said[1].lower()] == squared.aten_ops
-    said = re.search(r"^(\w+) loops: each result", cells["three-loops-meaning"])
-    assert said and NUMBERS[said[1].lower()] == three.loops
-    said = re.search(
+    match = re.search(r"There is (\w+) loop, and nothing", cells["square-loop-why"])
+    assert match and NUMBERS[match[1]] == squared.loops
+    match = re.search(r"^The body contains (\w+) multiplications", cells["square-loop-meaning"])
+    assert match and NUMBERS[match[1].lower()] == squared.aten_ops
+    match = re.search(r"^(\w+) loops: each result", cells["three-loops-meaning"])
+    assert match and NUMBERS[match[1].lower()] == three.loops
+    match = re.search(
         r"`f` became (\w+) loop .*the (\w+) loops of `g` became (\w+) group", cells["take-home"], re.S
     )
-    assert said and tuple(NUMBERS[word] for word in said.groups()) == (
+    assert match and tuple(NUMBERS[word] for word in match.groups()) == (
         squared.loops,
         three.loops,
         three.groups,

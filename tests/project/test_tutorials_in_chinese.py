@@ -70,11 +70,11 @@ def test_it_says_the_same_numbers(name: str) -> None:
 def test_it_has_the_same_names_links_and_parts(name: str) -> None:
     for cell, english, chinese in prose(name):
         for pattern in (r"`([^`\n]+)`", r"\]\(([^)]+)\)", r"^(#+ |\d\. |- )", r"^\*\*([\d.]+)\*\*"):
-            found = [
+            parts = [
                 sorted(set(re.findall(pattern, text.replace('.story("zh")', ".story()"), re.M)))
                 for text in (english, chinese)
             ]
-            assert found[0] == found[1], cell
+            assert parts[0] == parts[1], cell
         assert len(english.split("\n\n")) == len(chinese.split("\n\n")), f"{cell}: paragraphs"
 
 
@@ -131,7 +131,7 @@ def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
     assert left_out <= set(ours)
     for cell, outputs in ours.items():
         if cell not in left_out and not any("text/html" in output.get("data", {}) for output in outputs):
-            both = (lessons.text(found) for found in (outputs, theirs[cell]))
+            both = (lessons.text(one) for one in (outputs, theirs[cell]))
             chinese, english = (re.sub(CHANCE, "", text) for text in both)
             assert digits(english) <= digits(chinese) <= numbers_in_english(english), cell
 

@@ -76,19 +76,19 @@ def imports(tree: ast.AST, package: str = "compile_lens") -> Iterator[str]:
 
 def private(tree: ast.AST) -> list[str]:
     """Return uses of private torch: imported, reached as an attribute (``torch._dynamo``), or named in a text."""
-    found = []
+    uses = []
     for name in imports(tree):
         parts = name.split(".")
         if parts[0] == "torch" and any(p.startswith("_") and not p.startswith("__") for p in parts[1:]):
-            found.append(name)
+            uses.append(name)
     for item in ast.walk(tree):
         if isinstance(item, ast.Attribute) and item.attr.startswith("_") and not item.attr.startswith("__"):
             root: ast.expr = item.value
             while isinstance(root, ast.Attribute):
                 root = root.value
             if isinstance(root, ast.Name) and root.id == "torch":
-                found.append(ast.unparse(item))
-    return found
+                uses.append(ast.unparse(item))
+    return uses
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def between(
     folder: tuple[str, ...], found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]
 ) -> dict[tuple[str, str], str]:
     """Return the arrows between the rooms of a folder, each with one import that causes it."""
-    made = {}
+    results = {}
     for one, other in found:
         rooms = room_of(one, folder), room_of(other, folder)
         if all(rooms) and rooms[0] != rooms[1]:
-            made[rooms] = f"{'/'.join(one)} imports {'.'.join(other)}"
-    return made
+            results[rooms] = f"{'/'.join(one)} imports {'.'.join(other)}"
+    return results
 
 
 def upward(found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> list[str]:
@@ -205,10 +205,10 @@ def upward(found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> list[str
     floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
     low = floor["record"]
     wrong = []
-    for (one, other), said in between((), found).items():
+    for (one, other), place in between((), found).items():
         apart = one in APART and floor[other] < low and (one, other) != ("_torch", "_triton")
         if floor[one] >= floor[other] or apart:
-            wrong.append(said)
+            wrong.append(place)
     return wrong
 
 
@@ -333,14 +333,14 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 
 
 def test_what_is_made_above_has_a_place() -> None:
-    asked = {
+    names = {
         str(item.args[0].value)
         for text in TEXTS.values()
         for item in ast.walk(parsed(text))
         if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "delegate"
         if item.args and isinstance(item.args[0], ast.Constant)
     }
-    assert asked == set(delegates.PLACES)
+    assert names == set(delegates.PLACES)
     for place in delegates.PLACES.values():
         module, _, name = place.partition(":")
         assert any(
@@ -353,13 +353,13 @@ def test_the_docstring_of_a_capture_leads_to_all_that_it_has() -> None:
     import dataclasses
     import re
 
-    found = compile_lens.Capture
-    members = {name: one for base in reversed(found.__mro__[:-1]) for name, one in vars(base).items()}
+    public = compile_lens.Capture
+    members = {name: one for base in reversed(public.__mro__[:-1]) for name, one in vars(base).items()}
     names = {name for name in members if not name.startswith("_")} | {
-        f.name for f in dataclasses.fields(found)
+        f.name for f in dataclasses.fields(public)
     }
-    told = set(re.findall(r"\w+", found.__doc__ or ""))
-    assert len(names) > 30 and names <= told, sorted(names - told)
+    words = set(re.findall(r"\w+", public.__doc__ or ""))
+    assert len(names) > 30 and names <= words, sorted(names - words)
     returned = {
         re.sub(r"tuple\[(\w+), \.\.\.\]", r"\1", hint["return"])
         for name, member in members.items()
@@ -367,4 +367,4 @@ def test_the_docstring_of_a_capture_leads_to_all_that_it_has() -> None:
         and (hint := getattr(getattr(member, "fget", member), "__annotations__", {})).get("return")
     }
     ours = {name for name in returned if re.fullmatch(r"[A-Z]\w+", name)} - {"Any", "Path", "Capture"}
-    assert {"Ledger", "Verification", "Why"} <= ours <= told, sorted(ours - told)
+    assert {"Ledger", "Verification", "Why"} <= ours <= words, sorted(ours - words)

@@ -39,9 +39,9 @@ def _npm(script: str, *arguments: str) -> str:
 
 
 def test_the_unit_tests_pass() -> None:
-    said = _npm("test", "--test-reporter=tap")
-    (passed,) = re.findall(r"^# pass (\d+)$", said, re.MULTILINE)
-    (skipped,) = re.findall(r"^# skipped (\d+)$", said, re.MULTILINE)
+    output = _npm("test", "--test-reporter=tap")
+    (passed,) = re.findall(r"^# pass (\d+)$", output, re.MULTILINE)
+    (skipped,) = re.findall(r"^# skipped (\d+)$", output, re.MULTILINE)
     files = list(HERE.glob("*.test.mjs"))
     assert files and int(passed) >= len(files), "every file holds a test"
     assert int(skipped) == 0

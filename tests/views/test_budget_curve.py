@@ -27,14 +27,14 @@ from compile_lens.views.summaries.short_text import text
 
 def saving() -> Capture:
     """Return a capture that saves a tensor of 4,000 bytes besides inputs and results."""
-    told = samples_findings.told()
-    partition = told.compilations[0].partition
+    sample = samples_findings.told()
+    partition = sample.compilations[0].partition
     assert partition is not None
     saved = (SavedTensor("mul", 4000, ("mul",)),)
     compilation = dataclasses.replace(
-        told.compilations[0], partition=dataclasses.replace(partition, saved=saved)
+        sample.compilations[0], partition=dataclasses.replace(partition, saved=saved)
     )
-    return dataclasses.replace(told, compilations=(compilation,))
+    return dataclasses.replace(sample, compilations=(compilation,))
 
 
 def with_curve(curve: MemoryCurveRecord = CURVE) -> Capture:

@@ -94,10 +94,10 @@ def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code(
 @pytest.mark.parametrize("view", [document, markdown, page], ids=["html", "markdown", "text"])
 def test_every_page_says_what_may_differ_in_a_whole_capture(view: Callable[[Comparison], str]) -> None:
     columns = [Column(name, made.scan(name, False).capture(), "", ()) for name in ("h100", "a100")]
-    said = " ".join(view(across("f", columns, Comparison)).replace("\\", "").split())
-    assert "ay differ on the real device" in said
-    assert said.count("h100, a100: the whole capture") == 1
-    assert "h100, a100: model.py:1 queried Tensor.is_cuda and got False: if x.is_cuda:" in said
+    text = " ".join(view(across("f", columns, Comparison)).replace("\\", "").split())
+    assert "ay differ on the real device" in text
+    assert text.count("h100, a100: the whole capture") == 1
+    assert "h100, a100: model.py:1 queried Tensor.is_cuda and got False: if x.is_cuda:" in text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -175,12 +175,12 @@ def test_every_form_is_written_and_others_are_refused(tmp_path: Path) -> None:
     for form in FORMS:
         path = comparison.save(tmp_path / f"x{form}")
         assert path.read_text(encoding="utf-8").strip()
-    for name, said in (
+    for name, message in (
         ("x.svg", "ends in '.svg'"),
         ("x", "has no file extension"),
         ("gone/x.html", "does not exist"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             comparison.save(tmp_path / name)
     assert (tmp_path / "x.txt").read_text(encoding="utf-8") == page(comparison, width=100, ascii=False)
 

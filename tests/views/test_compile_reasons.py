@@ -62,19 +62,19 @@ def test_the_value_of_now_is_in_the_new_guards() -> None:
 def test_a_form_for_every_value_says_so() -> None:
     """Torch 2.13 guards a float that became a symbol by its type, and that it is a number."""
     reason = "1/0: scale == 2.0 # print(scale) # f.py:33 in helper"
-    asked = "___check_type_id(L['scale'], …), type=<class 'float'>"
-    assert change(reason, _guarded(asked)) == "scale 2.0 → any float"
+    guard = "___check_type_id(L['scale'], …), type=<class 'float'>"
+    assert change(reason, _guarded(guard)) == "scale 2.0 → any float"
     number = "2 <= L['x'].size()[0] and not math.isnan(L['scale'])"
-    assert change(reason, _guarded(number, asked)) == "scale 2.0 → any float but nan"
+    assert change(reason, _guarded(number, guard)) == "scale 2.0 → any float but nan"
     # With further guards, not every value matches.
     for more in (
         "L['scale'] > 1.0",
         "not math.isnan(L['scale']) and L['scale'] != 3.0",
         "L['scale'] is G['s']",
     ):
-        assert change(reason, _guarded(asked, more)) == "guard failed: scale == 2.0", more
-    assert change(reason, _guarded(asked, "L['scales'] > 1.0")) == "scale 2.0 → any float"
-    assert change("1/0: self.scale == 2.0", _guarded(asked)) == "guard failed: self.scale == 2.0"
+        assert change(reason, _guarded(guard, more)) == "guard failed: scale == 2.0", more
+    assert change(reason, _guarded(guard, "L['scales'] > 1.0")) == "scale 2.0 → any float"
+    assert change("1/0: self.scale == 2.0", _guarded(guard)) == "guard failed: self.scale == 2.0"
 
 
 def test_the_size_of_now_is_the_one_that_was_seen() -> None:
@@ -85,13 +85,13 @@ def test_the_size_of_now_is_the_one_that_was_seen() -> None:
 
 def test_the_number_of_now_is_the_one_that_was_seen() -> None:
     reason = "1/0: scale == 2.0 # print(scale) # f.py:33 in helper"
-    asked = "___check_type_id(L['scale'], …), type=<class 'float'> and not math.isnan(L['scale'])"
+    guard = "___check_type_id(L['scale'], …), type=<class 'float'> and not math.isnan(L['scale'])"
     seen = (DynamicDim("L['scale']", "zf1", None, "3.0"),)
-    for guarded, said in (
-        (_guarded(asked), "scale 2.0 → 3.0, for any float but nan"),
-        (_guarded(asked, "L['scale'] > 1.0"), "scale 2.0 → 3.0"),
+    for guarded, text in (
+        (_guarded(guard), "scale 2.0 → 3.0, for any float but nan"),
+        (_guarded(guard, "L['scale'] > 1.0"), "scale 2.0 → 3.0"),
     ):
-        assert change(reason, dataclasses.replace(guarded, dynamic=seen)) == said
+        assert change(reason, dataclasses.replace(guarded, dynamic=seen)) == text
 
 
 def _program(*compilations: Compilation) -> Record:

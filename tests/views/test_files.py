@@ -84,7 +84,7 @@ def test_unknown_ending(name: str, tmp_path: Path) -> None:
 def test_bad_places(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder.html").mkdir()
-    for path, said in (
+    for path, message in (
         (tmp_path / "no" / "x.html", "does not exist; make it first"),
         (tmp_path / "file" / "x.html", "is not a folder"),
         (tmp_path / "folder.html", "it is a folder; add a file name"),
@@ -93,7 +93,7 @@ def test_bad_places(tmp_path: Path) -> None:
         (b"x.html", "must be a str or a Path"),
         (None, "must be a str or a Path"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             save_capture(samples.sample(), path)  # type: ignore[arg-type]
     assert {p.name for p in tmp_path.iterdir()} == {"file", "folder.html"}
 
@@ -183,13 +183,13 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "null.txt").symlink_to("/dev/null")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(listening))
-        for path, said in (
+        for path, message in (
             (pipe, "it is a pipe, not a file"),
             (listening, "it is a socket, not a file"),
             (tmp_path / "null.txt", "it is a device, not a file"),
             (loop, "a link that leads to itself"),
         ):
-            with pytest.raises(UsageError, match=said):
+            with pytest.raises(UsageError, match=message):
                 samples.nothing().save(path)
     assert pipe.is_fifo() and loop.is_symlink() and listening.is_socket()
     assert Path("/dev/null").is_char_device()
@@ -239,7 +239,7 @@ def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_load_refuses(tmp_path: Path) -> None:
     newer = json.loads(samples.nothing().to_json()) | {"schema_version": 999}
     whole = samples.sample().to_json()
-    for name, content, error, said in (
+    for name, content, error, message in (
         (
             "newer.json",
             json.dumps(newer).encode(),
@@ -252,7 +252,7 @@ def test_load_refuses(tmp_path: Path) -> None:
         ("other.json", b"[1]", RecordError, "not a record"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             load.load(tmp_path / name)
     with pytest.raises(UsageError, match="there is no file"):
         load.load(tmp_path / "none.json")

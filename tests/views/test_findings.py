@@ -51,12 +51,12 @@ def addresses(finding: Finding) -> Iterator[Address]:
 
 
 def test_every_finding_is_whole() -> None:
-    found = findings(samples_findings.told())
-    assert [f.key for f in found] == [
+    every = findings(samples_findings.told())
+    assert [f.key for f in every] == [
         "fusion", "lowering", "rewrites", "memory", "cost", "traffic", "contests", "cuda_graphs", "ablations",
         "benchmark", "profile",
     ]  # fmt: skip
-    for finding in found:
+    for finding in every:
         assert finding.title and finding.intro.endswith(".") and finding.fact and finding.where
         assert finding.sections and finding.brief and not finding.missing
         for section in finding.sections:
@@ -69,9 +69,9 @@ def test_rows_lead_to_what_the_record_has() -> None:
     capture = samples_findings.told()
     chain = capture.chain
     for finding in findings(capture):
-        found = list(addresses(finding))
-        assert all(address in chain for address in found), finding.key
-        assert bool(found) == (finding.key not in ("ablations", "benchmark"))
+        places = list(addresses(finding))
+        assert all(address in chain for address in places), finding.key
+        assert bool(places) == (finding.key not in ("ablations", "benchmark"))
 
 
 @pytest.mark.full
@@ -86,14 +86,14 @@ def test_made_once_and_gone_with_the_capture() -> None:
 
 
 def test_what_is_missing_says_why() -> None:
-    found = by_key(samples.sample())
-    assert found["lowering"].missing == found["memory"].missing == "not in the record"
-    assert "compile_lens.ablate" in found["ablations"].missing
-    assert "compile_lens.benchmark" in found["benchmark"].missing
-    reasons = dict(unknown(found.values()))
+    by_name = by_key(samples.sample())
+    assert by_name["lowering"].missing == by_name["memory"].missing == "not in the record"
+    assert "compile_lens.ablate" in by_name["ablations"].missing
+    assert "compile_lens.benchmark" in by_name["benchmark"].missing
+    reasons = dict(unknown(by_name.values()))
     assert reasons["not in the record"] == ("Lowering", "Rewrites", "Memory")
-    said = text.page(document(samples.sample()), width=100, ascii=False)
-    assert "Lowering, Rewrites, Memory: not in the record" in said
+    shown = text.page(document(samples.sample()), width=100, ascii=False)
+    assert "Lowering, Rewrites, Memory: not in the record" in shown
     assert findings(samples.nothing()) == ()
     assert "── why" not in text.page(document(samples.nothing()), width=100, ascii=False)
 
@@ -102,9 +102,9 @@ def test_decisions_that_were_not_overheard_are_said_to_be_missing() -> None:
     fusion = by_key(samples.sample())["fusion"]
     said = [words for s in fusion.sections if isinstance(s, Prose) for words in s.paragraphs]
     assert "The record holds no decisions of the scheduler for forward, backward." in said
-    told = by_key(samples_findings.told())["fusion"]
+    finding = by_key(samples_findings.told())["fusion"]
     assert not any(
-        "holds no decisions" in w for s in told.sections if isinstance(s, Prose) for w in s.paragraphs
+        "holds no decisions" in w for s in finding.sections if isinstance(s, Prose) for w in s.paragraphs
     )
 
 
@@ -146,8 +146,8 @@ def test_of_many_readers_only_neighbours_are_paired() -> None:
 def test_fusion_is_told_by_reason_and_in_full() -> None:
     fusion = by_key(samples_findings.told())["fusion"]
     assert fusion.fact == "2 pairs not fused"
-    found = tables(fusion)
-    large = found["forward: too large, 1 pair"]
+    pages = tables(fusion)
+    large = pages["forward: too large, 1 pair"]
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
     (row,) = large.rows
     assert cells(row)[:3] == (
@@ -156,7 +156,7 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
         "~8,000 B",
     )
     assert "3 > 2 nodes" in cells(row)[3] and large.kinds[3] == NOTE
-    every = found["forward: every decision"]
+    every = pages["forward: every decision"]
     assert every.room == LIVE and len(every.rows) == 2
     assert [cells(row)[2] for row in every.rows] == ["1", "2"]
     assert "everything is in one group" in " ".join(fusion.brief).lower()
@@ -165,9 +165,9 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
 def test_a_crowd_of_rows_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("compile_lens.views.findings.fusion")
     monkeypatch.setattr(module, "DECISIONS", 1)
-    made = module.fusion(samples_findings.told())
-    assert made is not None
-    every = tables(made)["forward: every decision"]
+    finding = module.fusion(samples_findings.told())
+    assert finding is not None
+    every = tables(finding)["forward: every decision"]
     assert len(every.rows) == 1 and every.left == 1 and every.where == "capture.decisions"
 
 
@@ -256,9 +256,9 @@ def test_the_benchmark_is_medians_and_ratios() -> None:
 
 
 def test_parts_that_are_recorded_and_what_keeps_the_others_from_it() -> None:
-    found = by_key(samples_findings.told())["cuda_graphs"]
-    assert found.brief == ("forward: 2 parts are recorded, 1 not",)
-    (table,) = tables(found).values()
+    finding = by_key(samples_findings.told())["cuda_graphs"]
+    assert finding.brief == ("forward: 2 parts are recorded, 1 not",)
+    (table,) = tables(finding).values()
     assert [cells(row)[:4] for row in table.rows] == [
         ("1", "1", "yes", "op0"),
         ("2", "1", "no", "op1"),
@@ -267,16 +267,16 @@ def test_parts_that_are_recorded_and_what_keeps_the_others_from_it() -> None:
     ]
     assert cells(table.rows[1])[4:] == ("it runs on the CPU (cpu ops)", "example.py:5")
     assert any(
-        "Unknown until it runs" in p for s in found.sections if isinstance(s, Prose) for p in s.paragraphs
+        "Unknown until it runs" in p for s in finding.sections if isinstance(s, Prose) for p in s.paragraphs
     )
 
 
 def test_measured_times_stand_beside_what_they_are_of() -> None:
-    found = by_key(samples_findings.told())["profile"]
-    assert found.fact == "1 kernel measured" and found.brief == (
+    finding = by_key(samples_findings.told())["profile"]
+    assert finding.fact == "1 kernel measured" and finding.brief == (
         "3/0 forward (in the record 0/0): 30 µs in kernels, 2 calls of 50 µs",
     )
-    joined, other, lacking = tables(found).values()
+    joined, other, lacking = tables(finding).values()
     assert cells(joined.rows[0]) == ("k0", "2", "30 µs", "100%", "15 µs", "10 µs", "20 µs", "sin, cos", "a.b")
     assert cells(joined.rows[1])[:3] == ("aten::empty", "2", "1 µs") and "not joined" in cells(joined.rows[1])
     assert other.rows == () and [cells(row) for row in lacking.rows] == [
@@ -286,9 +286,9 @@ def test_measured_times_stand_beside_what_they_are_of() -> None:
 
 
 def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
-    found = by_key(samples_findings.told())["contests"]
-    assert found.fact == "1 contest, 3 contenders" and "none of them has won" in found.intro.lower()
-    (table,) = tables(found).values()
+    finding = by_key(samples_findings.told())["contests"]
+    assert finding.fact == "1 contest, 3 contenders" and "none of them has won" in finding.intro.lower()
+    (table,) = tables(finding).values()
     assert table.words == (
         "for pow_1, pow_2",
         "the code has extern_kernels.mm, since nothing was timed",
@@ -298,10 +298,10 @@ def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
     assert template[:4] == ("triton_mm", "BLOCK_K=16, BLOCK_M=64", "4", "3")
     assert template[4:8] == ("40 a thread", "24,576 B a block", "0 B a thread", "820")
     assert graph[0] == "decompose_k_mm (graph)"
-    assert found.brief == (
+    assert finding.brief == (
         "mm of float32[64, 32] and float32[32, 16]: 2 ways, 1 template, none of them timed",
     )
-    texts = [s.text for s in found.sections if isinstance(s, Block)]
+    texts = [s.text for s in finding.sections if isinstance(s, Block)]
     assert texts == ["acc += tl.dot(a, b)", "bmm = aten.bmm(x, y)"]
 
 
@@ -326,23 +326,23 @@ def test_templates_that_the_device_refuses_are_no_contenders_there(
     limit: int, built: bool, words: str
 ) -> None:
     """The sample's template requires 24,576 bytes a block."""
-    told, there = samples_findings.told(), h100().target
+    sample, there = samples_findings.told(), h100().target
     assert there is not None
     model = dataclasses.replace(
         there.model, properties=(DeviceProperty("shared_memory_per_block_optin", limit, "by hand"),)
     )
-    (compilation, *others) = told.compilations
+    (compilation, *others) = sample.compilations
     (one,) = compilation.autotuning
     contenders = tuple(k if built else dataclasses.replace(k, machine=None) for k in one.choices)
     compilation = dataclasses.replace(compilation, autotuning=(dataclasses.replace(one, choices=contenders),))
-    told = dataclasses.replace(
-        told,
+    sample = dataclasses.replace(
+        sample,
         compilations=(compilation, *others),
         target=dataclasses.replace(there, model=model),
     )
-    found = by_key(told)["contests"]
-    (table,) = tables(found).values()
-    (brief,) = found.brief
+    finding = by_key(sample)["contests"]
+    (table,) = tables(finding).values()
+    (brief,) = finding.brief
     assert words in brief and (words in table.words[-1] if words else len(table.words) == 2)
     assert "shared memory" in brief or not words
 
@@ -407,19 +407,19 @@ def test_what_no_line_computes_is_not_computed_again() -> None:
 
 def test_the_viewer_gets_items_and_reasons() -> None:
     capture = samples_findings.told()
-    made = parts(capture)
+    data = parts(capture)
     items = Items(capture)
-    table = next(s for s in made["why-fusion"]["sections"] if s["kind"] == "table")  # type: ignore[index]
+    table = next(s for s in data["why-fusion"]["sections"] if s["kind"] == "table")  # type: ignore[index]
     wanted = [items.item(("0/0", "forward.groups", name)) for name in ("op0", "op1")]
     assert table["rows"][0]["items"] == wanted
     seen = items.seen(0, "forward.groups")
     assert seen is not None
-    groups = made[f"g{seen.number}"]
+    groups = data[f"g{seen.number}"]
     (first, _) = groups["notFused"]  # type: ignore[index]
     strings = groups["strings"]  # type: ignore[index]
     assert (seen.names[first["first"]], seen.names[first["second"]]) == ("op0", "op1")
     assert strings[first["reason"]] == "too large" and strings[first["saved"]] == "~8,000 B"
-    heads = {f["key"]: f for f in made["core"]["findings"]}  # type: ignore[index]
+    heads = {f["key"]: f for f in data["core"]["findings"]}  # type: ignore[index]
     assert heads["fusion"]["part"] == "why-fusion"
     bare = parts(samples.sample())
     assert {f["key"] for f in bare["core"]["findings"] if not f["part"]} >= {"lowering", "memory"}  # type: ignore[index]

@@ -136,24 +136,24 @@ def test_a_difference_has_the_units_of_a_capture(name: str, said: str) -> None:
 def test_the_peak_says_of_which_compilation_it_is() -> None:
     capture = samples_findings.told()
     (one,) = capture.compilations
-    found = memory(capture)
-    assert found is not None and found.badge == "~11.7 KiB"
+    lines = memory(capture)
+    assert lines is not None and lines.badge == "~11.7 KiB"
     small = tuple(dataclasses.replace(held, peak=72) for held in one.memory)
     two = dataclasses.replace(one, id="1/0", memory=small)
-    found = memory(dataclasses.replace(capture, compilations=(two, one)))
-    assert found is not None
-    assert found.badge == f"~11.7 KiB in {one.id}"
-    assert found.fact == f"peak ~11.7 KiB in {one.id} forward"
+    lines = memory(dataclasses.replace(capture, compilations=(two, one)))
+    assert lines is not None
+    assert lines.badge == f"~11.7 KiB in {one.id}"
+    assert lines.fact == f"peak ~11.7 KiB in {one.id} forward"
 
 
 def test_a_comparison_says_the_bytes_once_where_they_are_the_same() -> None:
     capture = samples.sample()
     both = [Column(name, capture) for name in ("cpu", "h100")]
-    said = "17 eager ops → 2 launches · ~160 kB → ~20 kB modelled"
-    assert targets.headline(across("f", both, Comparison)) == said
+    text = "17 eager ops → 2 launches · ~160 kB → ~20 kB modelled"
+    assert targets.headline(across("f", both, Comparison)) == text
     (one,) = capture.compilations
     other = dataclasses.replace(capture, compilations=(dataclasses.replace(one, stages=one.stages[:-1]),))
     apart = targets.headline(across("f", [both[0], Column("mps", other)], Comparison))
     assert "cpu: ~160 kB → ~20 kB; mps: ~" in apart
     failed = [both[0], Column("mps", None, "it raised")]
-    assert targets.headline(across("f", failed, Comparison)) == said
+    assert targets.headline(across("f", failed, Comparison)) == text

@@ -197,11 +197,11 @@ def test_every_line_of_code_is_there() -> None:
 
 
 def test_what_is_not_shown_says_where_it_is() -> None:
-    said = Page(html.static(samples.sample())).text
+    text = Page(html.static(samples.sample())).text
     for phase in ("forward", "backward"):
-        assert f"capture.code['{phase}']" in said
-    assert said.count("nothing was fused: each loop is a group of its own") == 2
-    assert "drawn as forward, in ATen operators" in said
+        assert f"capture.code['{phase}']" in text
+    assert text.count("nothing was fused: each loop is a group of its own") == 2
+    assert "drawn as forward, in ATen operators" in text
 
 
 def test_findings_are_there_in_brief() -> None:
@@ -216,10 +216,10 @@ def test_findings_are_there_in_brief() -> None:
 
 def test_kernel_lines_stand_beside_their_origins() -> None:
     kernel = samples.sample().kernels[0]
-    found = listing.kernel_origins(kernel)
+    origins = listing.kernel_origins(kernel)
     source = kernel.source.splitlines()
-    assert [source[n - 1].split()[1] for n in found] == ["tmp1", "tmp2", "tmp3", "tmp4", "tmp5"]
-    page = listing.listing(kernel.source, "cpp", markup.Budget(), kernel.first_line, found)
+    assert [source[n - 1].split()[1] for n in origins] == ["tmp1", "tmp2", "tmp3", "tmp4", "tmp5"]
+    page = listing.listing(kernel.source, "cpp", markup.Budget(), kernel.first_line, origins)
     found_columns = re.findall(
         '<(?:pre|div) class="cl-(?:numbers|origins|code)".*?</(?:pre|div)>', page, re.S
     )
@@ -229,7 +229,7 @@ def test_kernel_lines_stand_beside_their_origins() -> None:
 
 
 def test_everything_that_was_seen_is_said() -> None:
-    said = Page(html.static(samples.graph_break())).text
+    text = Page(html.static(samples.graph_break())).text
     for words in (
         "51 eager ops", "6 launches", "modelled", "Dynamo does not know how to trace `print`",
         "Move the print out", "/home/ada/train.py:40", "print(y.sum())", "expected 1000, actual 1024",
@@ -237,7 +237,7 @@ def test_everything_that_was_seen_is_said() -> None:
         "x: float32[1000] cpu", "example.py:5", "the whole module",
         "generated only: no kernel was built or run", "21 ms", "launched in line",
     ):  # fmt: skip
-        assert words in said, words
+        assert words in text, words
 
 
 def test_missing_stages_say_why_in_the_flow_and_in_their_place() -> None:
@@ -320,8 +320,8 @@ def test_a_wide_drawing_stands_alone_and_scrolls() -> None:
     wide = dataclasses.replace(graph, nodes=(graph.nodes[0], *row))
     compilation = dataclasses.replace(capture.compilations[0], stages=(wide,))
     section = Compiled(capture, compilation)
-    made = stages.Stages([section], markup.Budget()).of(section)
-    assert "max-width:none" in made and "flex:1 1 100%" in made
+    result = stages.Stages([section], markup.Budget()).of(section)
+    assert "max-width:none" in result and "flex:1 1 100%" in result
     plain = html.static(capture)
     assert "max-width:none" not in plain and "flex:1 1 340px" in plain
 

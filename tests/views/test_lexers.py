@@ -55,12 +55,12 @@ def recorded() -> Iterator[tuple[str, str]]:
 
 def inks(tokens: Iterator[tuple[object, str]]) -> list[int]:
     """Return the colour of each character; a space has that of the preceding character."""
-    found: list[int] = []
+    colours: list[int] = []
     ink = 0
     for kind, value in tokens:
         ink = ink if value.isspace() else _ink(kind)
-        found += [ink] * len(value)
-    return found
+        colours += [ink] * len(value)
+    return colours
 
 
 def same(language: str, text: str) -> None:

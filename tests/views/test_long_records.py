@@ -34,13 +34,13 @@ def quick_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
 def changed(key: str, change: Callable[[dict[str, Any]], Any]) -> str:
     """Return the JSON text of the sample in which ``change`` edits the graph ``key``, or each graph for ``""``."""
     raw = json.loads(samples.sample().to_json())
-    found = 0
+    number = 0
     for stage in raw["compilations"][0]["stages"]:
         name = f"{stage.get('phase', '')}.{stage['stage']}".strip(".") if stage["is"] == "Graph" else None
         if name is not None and key in ("", name):
             change(stage)
-            found += 1
-    assert found
+            number += 1
+    assert number
     return json.dumps(raw)
 
 
@@ -49,15 +49,15 @@ def nodes(
 ) -> list[dict[str, Any]]:
     """Return nodes in a row, each of which takes the one before it, and comes from one of that name."""
     tensor = {"dtype": "float32", "shape": [1000], "stride": [1], "device": "cpu", "nbytes": 4000}
-    made = []
+    rows = []
     for i in range(count):
         before = f"n{(i - 1) % count}"
         node: dict[str, Any] = {"name": f"n{i}", "op": "call_function", "target": "aten.sin.default"}
         node |= {"kind": "pointwise", "compute": True, "outputs": [tensor], "origins": [before]}
         node |= {"args": [{"is": "Ref", "name": before}]} if i or circle else {}
         node |= {"frames": [{"file": samples.FILE, "line": 5, "function": "f"}], "module": module(i)}
-        made.append(node)
-    return made
+        rows.append(node)
+    return rows
 
 
 def bodies(depth: int) -> str:
@@ -139,9 +139,9 @@ def seconds(count: int, circle: bool) -> dict[str, float]:
 
     def timed(name: str, made: Callable[[], Any]) -> Any:
         start = time.process_time()
-        found = made()
+        result = made()
         taken[name] = time.process_time() - start
-        return found
+        return result
 
     gc.collect()
     gc.disable()

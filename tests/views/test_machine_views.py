@@ -87,9 +87,9 @@ def test_a_capture_of_the_device_itself_says_nothing_of_it(view: Callable[[Captu
 def test_stamps() -> None:
     code = samples.sample().compilations[0].code["forward"]
     assert stamp.of_code(code) == "generated only: no kernel was built or run"
-    for found, said in (("generated only", "generated only"), ("built", "built, not run"), ("odd", "odd")):
-        changed = dataclasses.replace(code, stamp=found, model="a100")
-        assert stamp.of_code(changed) == f"{said}, for a100: the device model, not the device"
+    for value, words in (("generated only", "generated only"), ("built", "built, not run"), ("odd", "odd")):
+        changed = dataclasses.replace(code, stamp=value, model="a100")
+        assert stamp.of_code(changed) == f"{words}, for a100: the device model, not the device"
     assert stamp.of_capture(samples.nothing()) == ""
     target = made.h100().target
     assert stamp.of_capture(dataclasses.replace(samples.nothing(), target=target)) == (
@@ -145,8 +145,8 @@ def test_facts_say_none_and_nothing_apart() -> None:
 
 def test_the_finding_leads_to_its_kernels() -> None:
     capture = made.h100()
-    found = {f.key: f for f in findings(capture)}
-    table = found["machine"].sections[0]
+    by_name = {f.key: f for f in findings(capture)}
+    table = by_name["machine"].sections[0]
     assert isinstance(table, Table)
     assert [row.cells[0] for row in table.rows] == [
         f"forward: {made.NAME}", "backward: cpp_fused_add_cos_mul_neg_pow_sin_0",
@@ -154,10 +154,10 @@ def test_the_finding_leads_to_its_kernels() -> None:
     assert all(len(row.cells) == len(table.head) == len(table.kinds) for row in table.rows)
     assert all(address in capture.chain for row in table.rows for address in row.addresses)
     assert (
-        found["machine"].brief[0] == "1 kernel for sm_90a, 22 registers a thread, no spills, 9 instructions"
+        by_name["machine"].brief[0] == "1 kernel for sm_90a, 22 registers a thread, no spills, 9 instructions"
     )
-    assert found["machine"].fact == "1 of 2 kernels"
-    figures = found["target"].sections[0]
+    assert by_name["machine"].fact == "1 of 2 kernels"
+    figures = by_name["target"].sections[0]
     assert isinstance(figures, Table) and [row.cells for row in figures.rows][2:] == [
         ("memory bandwidth", "3.35 TB/s", "the datasheet"),
         ("float32 operations", "67 T/s", "the datasheet"),
@@ -170,8 +170,8 @@ def test_the_text_page_repeats_no_list_and_holds_no_code() -> None:
     assert "kernel.ttir, kernel.ptx, kernel.sass" in wide(capture) and "MUFU" not in wide(capture)
     first, second = (capture.compilations[0].code[p] for p in ("forward", "backward"))
     alike = made._with(capture, first, dataclasses.replace(second, may_differ=made.MAY_DIFFER))
-    said = wide(alike).partition("── device model")[0].partition("── kernels")[2]
-    assert said.count(made.MAY_DIFFER[1]) == 1 and "the same as of forward" in said
+    part = wide(alike).partition("── device model")[0].partition("── kernels")[2]
+    assert part.count(made.MAY_DIFFER[1]) == 1 and "the same as of forward" in part
     assert max(map(len, text.page(document(capture), width=60, ascii=True).splitlines())) <= 60
 
 
@@ -204,8 +204,8 @@ def test_hostile_strings_are_text(string: str) -> None:
     assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", source)
     assert page.text.count(flat(string)[:100]) > 20
-    for found in (text.page(document(capture), width=80, ascii=True), markdown.page(document(capture))):
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", found)
+    for shown in (text.page(document(capture), width=80, ascii=True), markdown.page(document(capture))):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
     for name, part in parts(capture).items():
         if name.startswith("m"):
             assert part["forms"][0]["text"] == clean(string)  # type: ignore[index]

@@ -95,16 +95,16 @@ def test_each_cell_shows_each_capture_once() -> None:
     nbclient.NotebookClient(
         book, timeout=600, startup_timeout=300, kernel_name="python3", allow_errors=True
     ).execute()
-    found = [(cell.source, len(_pages(cell.outputs))) for cell in book.cells[1:]]
-    assert found == list(CELLS)
+    counts = [(cell.source, len(_pages(cell.outputs))) for cell in book.cells[1:]]
+    assert counts == list(CELLS)
 
 
 def _pages(outputs: Any) -> list[Any]:
-    found = [o for o in outputs if o.output_type in ("display_data", "execute_result")]
-    for output in found:
+    texts = [o for o in outputs if o.output_type in ("display_data", "execute_result")]
+    for output in texts:
         assert output.data["text/html"].startswith('<div class="compile-lens"')
         assert "compile_lens" in output.data["text/plain"]
-    return found
+    return texts
 
 
 def test_terminal_ipython_prints_each_capture_once() -> None:
@@ -122,5 +122,5 @@ def test_terminal_ipython_prints_each_capture_once() -> None:
     run = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True
     )
-    said = run.stdout.split("CELL\n")[1:]
-    assert [part.count("nothing was compiled") for part in said] == [1] * len(lines), run.stdout
+    outputs = run.stdout.split("CELL\n")[1:]
+    assert [part.count("nothing was compiled") for part in outputs] == [1] * len(lines), run.stdout

@@ -51,8 +51,8 @@ def test_a_recompile_is_one_however_many_guards_failed() -> None:
     (one,) = capture.compilations
     again = dataclasses.replace(one, id="0/1", recompile_reasons=("0/0: a", "0/0: b", "0/0: c"))
     capture = dataclasses.replace(capture, compilations=(one, again))
-    (made,) = capture.recompiles
-    assert (made.id, len(made.guards)) == ("0/1", 3)
+    (only,) = capture.recompiles
+    assert (only.id, len(only.guards)) == ("0/1", 3)
     assert ", 1 recompile, " in outcome.verdict(capture)
 
 
@@ -133,14 +133,14 @@ def test_a_body_that_never_ran_is_the_first_that_is_said() -> None:
 
 def test_the_command_line_says_the_same() -> None:
     capture = samples.skipped()
-    said = json.loads(json.dumps(capture_summary(capture)))
-    assert (said["state"], said["graphs"]) == ("partial", 1)
-    assert said["verdict"] == outcome.verdict(capture)
-    assert [(s["kind"], s["function"], s["lines"]) for s in said["skipped"]] == [
+    data = json.loads(json.dumps(capture_summary(capture)))
+    assert (data["state"], data["graphs"]) == ("partial", 1)
+    assert data["verdict"] == outcome.verdict(capture)
+    assert [(s["kind"], s["function"], s["lines"]) for s in data["skipped"]] == [
         ("function", "step", [[8, 12]]),
         ("recompile limit", "scaled", [[21, 21]]),
     ]
-    assert len(said["breaks"]) == len(capture.breaks) == 1
+    assert len(data["breaks"]) == len(capture.breaks) == 1
     again = json.loads(json.dumps(capture_summary(samples.graph_break())))
     assert [(r["id"], len(r["guards"])) for r in again["recompiles"]] == [("1/1", 1)]
 
@@ -188,8 +188,8 @@ def test_what_torch_itself_gave_up_comes_after_what_the_user_wrote() -> None:
 
 
 def test_each_break_of_the_summary_has_its_line_and_what_to_do() -> None:
-    (said,) = capture_summary(samples.graph_break())["breaks"]
-    assert said == {
+    (entry,) = capture_summary(samples.graph_break())["breaks"]
+    assert entry == {
         "what": "Failed to trace builtin operator: Dynamo does not know how to trace `print` of a tensor",
         "why": "",
         "hint": f"{break_advice.LOGGING.format('print')}\n"
@@ -207,9 +207,9 @@ def test_each_break_of_the_summary_has_its_line_and_what_to_do() -> None:
 def test_a_failure_of_the_summary_has_its_line() -> None:
     frames = (Frame("train.py", 3, "main"), Frame("model.py", 7, "f"))
     failure = Failure("run", "ValueError", "no", "", frames, "do that", "https://example.org")
-    said = capture_summary(dataclasses.replace(samples.sample(), failure=failure))["failure"]
-    assert (said["file"], said["line"], said["function"]) == ("model.py", 7, "f")
-    assert (said["hint"], said["link"]) == ("do that", "https://example.org")
+    entry = capture_summary(dataclasses.replace(samples.sample(), failure=failure))["failure"]
+    assert (entry["file"], entry["line"], entry["function"]) == ("model.py", 7, "f")
+    assert (entry["hint"], entry["link"]) == ("do that", "https://example.org")
     assert capture_summary(samples.failed())["failure"]["line"] is None
 
 
@@ -229,5 +229,5 @@ def test_a_failure_of_the_summary_has_its_line() -> None:
     ],
 )
 def test_a_reason_names_files_without_the_folders_of_the_machine(said: str, shown: str) -> None:
-    found = outcome.reason(Ending("graph break", f"{said}\n  Explanation: {said}", hint=said))
-    assert (found.what, found.why, found.hint) == (shown, shown, shown)
+    words = outcome.reason(Ending("graph break", f"{said}\n  Explanation: {said}", hint=said))
+    assert (words.what, words.why, words.hint) == (shown, shown, shown)

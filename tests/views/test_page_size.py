@@ -21,7 +21,7 @@ def test_a_cell_of_sin_and_cos_is_small(width: int, monkeypatch: pytest.MonkeyPa
     # The same on every machine, since nothing is built. With 512 bits, 1000 elements have a tail: 3 kB more of code.
     vectors = {256: cpu_vec_isa.VecAVX2, 512: cpu_vec_isa.VecAVX512}[width]()
     monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", lambda: [vectors])
-    found = capture(f, torch.rand(1000, requires_grad=True))
-    assert {"forward", "backward"} <= set(found.code)
-    assert all(f"static_cast<int64_t>({width // 32}L)" in code for code in found.code.values())
-    assert len(fragment(found).encode()) < 180_000
+    record = capture(f, torch.rand(1000, requires_grad=True))
+    assert {"forward", "backward"} <= set(record.code)
+    assert all(f"static_cast<int64_t>({width // 32}L)" in code for code in record.code.values())
+    assert len(fragment(record).encode()) < 180_000

@@ -72,9 +72,9 @@ def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRe
     def least(breaks: int, again: int) -> float:
         taken = []
         for _ in range(3):
-            made = broken(breaks, again)
+            record = broken(breaks, again)
             began = time.process_time()
-            page = view(made)
+            page = view(record)
             taken.append(time.process_time() - began)
         assert f"{breaks:,} graph breaks at {breaks:,} places" in " ".join(
             page.split()
@@ -86,7 +86,7 @@ def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRe
 
 
 def test_a_reason_that_was_given_before_is_not_given_again() -> None:
-    (why,) = (found for found in document(broken(300, 0)).findings if found.key == "slower")
+    (why,) = (finding for finding in document(broken(300, 0)).findings if finding.key == "slower")
     rows = [row.cells for row in why.sections[0].rows]
     assert [cells[0] for cells in rows] == [str(n) for n in range(1, 301)]
     assert all(f"t.py:{10 + 2 * i} " in cells[1] for i, cells in enumerate(rows)), "each has its place"

@@ -30,10 +30,10 @@ HOSTILE = "</pre><script>alert(1)</script>\x1b[31m|`*_‮é"
 
 
 def test_counts_by_hand() -> None:
-    found = counts(program())
-    assert (found.graphs, found.compilations, found.without_graph) == (3, 4, 1)
-    assert (found.breaks, found.break_sites, found.recompiles) == (3, 3, 1)
-    assert (found.skipped, found.partly_compiled, found.at_limit, found.raised) == (1, 1, 1, 0)
+    figures = counts(program())
+    assert (figures.graphs, figures.compilations, figures.without_graph) == (3, 4, 1)
+    assert (figures.breaks, figures.break_sites, figures.recompiles) == (3, 3, 1)
+    assert (figures.skipped, figures.partly_compiled, figures.at_limit, figures.raised) == (1, 1, 1, 0)
     assert compile_seconds(program()) == 0.875
 
 
@@ -50,8 +50,8 @@ def test_lines_by_hand() -> None:
 
 
 def test_causes_are_ranked() -> None:
-    told = [(c.kind, None if c.place is None else c.place.line) for c in causes(program())]
-    assert told == [
+    ranked = [(c.kind, None if c.place is None else c.place.line) for c in causes(program())]
+    assert ranked == [
         ("recompile limit", 1),
         ("runs eagerly", 9),
         ("rest runs eagerly", 6),
@@ -145,9 +145,9 @@ def test_the_icicle_is_as_wide_as_the_times() -> None:
     boxes = re.findall(
         r'<rect class="(\w+)" x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*><title>([^<]*)', icicle(_timed())
     )
-    places = {said: (kind, float(x), int(y), float(width)) for kind, x, y, width, said in boxes}
+    places = {label: (kind, float(x), int(y), float(width)) for kind, x, y, width, label in boxes}
     unit = 1176 / 12  # the 88 seconds in which nothing was compiled are left out
-    for said, start, took in (
+    for label, start, took in (
         ("0/0 dynamo, Dynamo, 10.0 s", 0, 10),
         ("0/0 backend_compile, the backend itself, 6.0 s", 3, 6),
         ("0/0 inductor_compile, Inductor, 4.0 s", 4, 4),
@@ -155,8 +155,8 @@ def test_the_icicle_is_as_wide_as_the_times() -> None:
         ("0/0 compile_file, building kernels, 3.0 s", 6, 3),
         ("9/9 dynamo, Dynamo, 2.0 s", 10, 2),
     ):
-        _, x, _, width = places.pop(said)
-        assert abs(x - 2 - start * unit) < 0.2 and abs(width - took * unit) < 0.2, said
+        _, x, _, width = places.pop(label)
+        assert abs(x - 2 - start * unit) < 0.2 and abs(width - took * unit) < 0.2, label
     assert not places and icicle(dataclasses.replace(_timed(), events=())) == ""
     hostile = dataclasses.replace(_timed().events[0], name=HOSTILE)
     assert "<script" not in icicle(dataclasses.replace(_timed(), events=(hostile,)))
@@ -169,10 +169,10 @@ def test_a_break_in_a_library_is_told_with_the_line_that_came_there() -> None:
         "graph break", "User-inserted", (mine, there), "Remove the `torch._dynamo.graph_break()` call."
     )
     visit = FrameEvaluation("compiled", "0/0", breaks=(Break(ending),))
-    made = ProgramRecord(
+    record = ProgramRecord(
         "p", program().environment, frames=(ProgramFrame("step", there.file, 70, evaluations=(visit,)),)
     )
-    (cause,) = causes(made)
+    (cause,) = causes(record)
     assert cause.caller == mine
     assert "train.py:9 (opt.step())" in words.advice(cause) and "Remove" not in words.advice(cause)
 
@@ -294,10 +294,10 @@ def test_the_text_fits(width: int) -> None:
 
 
 def test_a_program_in_a_cell_and_in_json() -> None:
-    made = Program(program)
-    bundle = made._repr_mimebundle_()
+    result = Program(program)
+    bundle = result._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"} and "Causes: " in bundle["text/plain"]
-    assert Program.from_json(made.to_json()).record == program()
+    assert Program.from_json(result.to_json()).record == program()
     hostile = program(HOSTILE)
     assert Program.from_json(Program(lambda: hostile).to_json()).record == hostile
 
@@ -306,8 +306,8 @@ def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
     """``eager_on_recompile`` runs the cache entry of each call that matches one: of three calls one may be eager."""
     at = Frame("t.py", 3, "f")
     perhaps = Cause(NOT_EVALUATED, at, "f", 3, certain=False, eager_kind=STANCE)
-    said = words.head(perhaps)
-    assert said == (
+    head = words.head(perhaps)
+    assert head == (
         "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled variant ran "
         "eagerly"
     )

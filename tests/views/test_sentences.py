@@ -48,9 +48,9 @@ def _sentence(text: str) -> Iterator[str]:
 
 def twice(scripts: list[str], files: list[str]) -> list[str]:
     """Return sentences of scripts that equal, contain or are part of a sentence of Python files."""
-    known = {said for text in files for said in python_sentences(text)}
-    found = {said for text in scripts for said in script_sentences(text)}
-    return sorted(said for said in found if any(said in other or other in said for other in known))
+    known = {words for text in files for words in python_sentences(text)}
+    texts = {words for text in scripts for words in script_sentences(text)}
+    return sorted(words for words in texts if any(words in other or other in words for other in known))
 
 
 @pytest.mark.full
@@ -62,12 +62,12 @@ def test_no_sentence_stands_in_python_and_in_a_script() -> None:
 
 
 def test_the_scan_sees_one_that_does() -> None:
-    said = 'def f():\n    """A view: it moves no data."""\n    return f"{x}: a view: it moves no data"\n'
-    assert twice(["h('p', `${name}: a view: it moves no data, ${why}`);"], [said]) == [
+    code = 'def f():\n    """A view: it moves no data."""\n    return f"{x}: a view: it moves no data"\n'
+    assert twice(["h('p', `${name}: a view: it moves no data, ${why}`);"], [code]) == [
         "a view: it moves no data"
     ]
-    assert twice(["// a view: it moves no data\n/* a view: it moves no data */"], [said]) == []
-    assert twice(['const a = "a view: it moves no data";'], [said.partition("return")[0]]) == []
+    assert twice(["// a view: it moves no data\n/* a view: it moves no data */"], [code]) == []
+    assert twice(['const a = "a view: it moves no data";'], [code.partition("return")[0]]) == []
 
 
 def test_each_that_the_page_is_given_is_used_there() -> None:

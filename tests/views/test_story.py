@@ -78,8 +78,8 @@ def one(capture: Capture, key: str) -> str:
 
 def first(capture: Capture, **changes: object) -> Capture:
     """Return the capture with its first compilation changed."""
-    made = dataclasses.replace(capture.compilations[0], **changes)  # type: ignore[arg-type]
-    return dataclasses.replace(capture, compilations=(made, *capture.compilations[1:]))
+    changed = dataclasses.replace(capture.compilations[0], **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(capture, compilations=(changed, *capture.compilations[1:]))
 
 
 def test_the_sample_is_told_stage_by_stage() -> None:
@@ -95,23 +95,23 @@ def test_the_sample_is_told_stage_by_stage() -> None:
 
 def test_a_sentence_says_what_it_is_about() -> None:
     capture = samples.sample()
-    found = {s.key: s for s in reversed(capture.story().sentences)}
-    lines = found["lines"]
+    by_key = {s.key: s for s in reversed(capture.story().sentences)}
+    lines = by_key["lines"]
     assert (lines.compilation, lines.stage, lines.about) == (
         "0/0", "dynamo", (("", "python", f"{samples.FILE}:5"),),
     )  # fmt: skip
-    assert found["saved"].about == (("0/0", "forward", "primals_1"),)
-    assert found["kernels"].about == (("0/0", "forward.code", "cpp_fused_add_cos_pow_sin_0"),)
-    assert dict(found["cut"].counts) == {"forward": 5, "backward": 12}
+    assert by_key["saved"].about == (("0/0", "forward", "primals_1"),)
+    assert by_key["kernels"].about == (("0/0", "forward.code", "cpp_fused_add_cos_pow_sin_0"),)
+    assert dict(by_key["cut"].counts) == {"forward": 5, "backward": 12}
     known = set(capture.chain.addresses())
-    assert all(address in known for s in found.values() for address in s.about)
+    assert all(address in known for s in by_key.values() for address in s.about)
     with pytest.raises(dataclasses.FrozenInstanceError):
         lines.text = ""  # type: ignore[misc]
 
 
 def test_all_that_findings_know_is_told() -> None:
     capture = samples_findings.told()
-    told = [s.text for s in capture.story().sentences]
+    texts = [s.text for s in capture.story().sentences]
     for sentence in (
         "What it saves lies in inputs and results, and takes no memory of its own.",
         "AOTAutograd's default partitioner would save 3 values: primals_1, sin, cos.",
@@ -132,7 +132,7 @@ def test_all_that_findings_know_is_told() -> None:
         "At most ~11.7 KiB are live at once.",
         "1 buffer takes over the memory of another.",
     ):
-        assert sentence in told, sentence
+        assert sentence in texts, sentence
 
 
 def test_breaks_recompiles_and_dynamic_sizes() -> None:
@@ -270,12 +270,12 @@ def test_what_is_merged_is_no_change_of_inductors() -> None:
     """AOTAutograd's partitioner calls ``fx_graph_cse``: in sin² + cos² it merges both sines."""
     pairs = (Rewrite("", ("sin_1",), ("sin",)), Rewrite("", ("cos_1",), ("cos",)))
     merged = Pass("forward", MERGING, 22, 20, pairs)
-    found = first(samples.sample(), passes=(merged,))
-    assert one(found, "merged") == (
+    changed = first(samples.sample(), passes=(merged,))
+    assert one(changed, "merged") == (
         "On the way to stage forward, 2 calls that computed what others do already became one with them: "
         "sin_1 → sin, cos_1 → cos."
     )
-    assert said(found, "rewritten") == []
+    assert said(changed, "rewritten") == []
     both = first(samples.sample(), passes=(merged, Pass("forward", "remove_noop_ops", 20, 19, pairs[:1])))
     assert one(both, "rewritten") == "On the way to stage forward the passes of Inductor made 1 change."
 
@@ -283,8 +283,8 @@ def test_what_is_merged_is_no_change_of_inductors() -> None:
 def test_lines_of_a_text_are_words_of_a_paragraph() -> None:
     """Torch's advice has several lines."""
     failure = Failure("dynamo", "ValueError", "no", hint="Leave it out.\n  Or write a loop.\n")
-    told = one(dataclasses.replace(samples.sample(), failure=failure), "advised")
-    assert told.endswith(": Leave it out. Or write a loop.")
+    text = one(dataclasses.replace(samples.sample(), failure=failure), "advised")
+    assert text.endswith(": Leave it out. Or write a loop.")
 
 
 def test_endings_and_other_kinds() -> None:
@@ -298,9 +298,9 @@ def test_endings_and_other_kinds() -> None:
 
 def test_nothing_kept_and_memory_of_its_own() -> None:
     capture = samples_findings.told()
-    found = capture.compilations[0].partition
-    assert found is not None and found.default is not None
-    own = first(capture, partition=Partition(found.default))
+    cut = capture.compilations[0].partition
+    assert cut is not None and cut.default is not None
+    own = first(capture, partition=Partition(cut.default))
     assert one(own, "keeps") == "What it saves takes 8,000 B besides inputs and results."
     none = first(capture, partition=Partition())
     assert one(none, "saved_none") == "The forward saves nothing for the backward."
@@ -335,9 +335,9 @@ def test_a_reduction_that_is_split() -> None:
     assert one(first(capture, lowered=lowered), "parted") == (
         "sin is computed in 2 loops, a part of it or the result in each: buf0, buf1."
     )
-    made = samples_targets.reduction("h100", split=True).capture()
-    pair = [s for s in made.story().sentences if s.key in ("together", "apart")]
-    assert pair, str(made.story())
+    record = samples_targets.reduction("h100", split=True).capture()
+    pair = [s for s in record.story().sentences if s.key in ("together", "apart")]
+    assert pair, str(record.story())
 
 
 @pytest.mark.parametrize("text", samples.HOSTILE, ids=range(len(samples.HOSTILE)))
@@ -355,7 +355,7 @@ def test_every_sentence_of_the_language_is_whole() -> None:
     for key, template in ENGLISH.sentences.items():
         forms = (template,) if isinstance(template, str) else template
         fields = [sorted({f for _, f, _, _ in string.Formatter().parse(form) if f}) for form in forms]
-        assert all(found == fields[0] for found in fields), key
+        assert all(field == fields[0] for field in fields), key
         if not isinstance(template, str):
             assert "n" in fields[0], f"{key} has a form for one, and no n to choose it by"
         assert key == "title" or all(form.endswith((".", "{clause}")) for form in forms), key

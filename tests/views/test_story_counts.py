@@ -30,7 +30,7 @@ def phases(found: Any) -> dict[str, tuple[int, int, int, int, int]]:
     """Return by phase: groups, kernels, launches, kernels of more than one launch, kernels of more groups than
     launches, from the saved JSON and the text of ``call`` in the generated module."""
     (compilation,) = json.loads(found.to_json())["compilations"]
-    made = {}
+    results = {}
     for stage in compilation["stages"]:
         if "kernels" not in stage:
             continue
@@ -46,24 +46,24 @@ def phases(found: Any) -> dict[str, tuple[int, int, int, int, int]]:
         held = {k["name"]: len(k["groups"]) for k in stage["kernels"] if k["name"] in own}
         several = [name for name, count in held.items() if count > own.count(name)]
         library = len(launched) - len(own)
-        made[phase] = (len(work), len(set(own)) + library, len(launched), len(again), len(several))
-    return made
+        results[phase] = (len(work), len(set(own)) + library, len(launched), len(again), len(several))
+    return results
 
 
 @pytest.mark.parametrize(
     ("f", "sizes"), [(twice, ((8, 16), (16, 16), (16, 16))), (normed, ((32, 64), (64,), (64,)))]
 )
 def test_why_groups_kernels_and_launches_differ(f: Any, sizes: Any) -> None:
-    found = capture(f, *(torch.rand(*size, requires_grad=True) for size in sizes))
-    told = {key: [s.text for s in some if s.key == "counts"] for key, some in between(found).items()}
+    record = capture(f, *(torch.rand(*size, requires_grad=True) for size in sizes))
+    by_phase = {key: [s.text for s in some if s.key == "counts"] for key, some in between(record).items()}
     differ = 0
-    for phase, (groups, kernels, launches, again, several) in phases(found).items():
-        said = told[found.compilations[0].id, phase]
+    for phase, (groups, kernels, launches, again, several) in phases(record).items():
+        texts = by_phase[record.compilations[0].id, phase]
         if groups == kernels == launches:
-            assert said == []
+            assert texts == []
             continue
         differ += 1
-        (text,) = said
+        (text,) = texts
         assert [int(n) for n in re.findall(r"\d+(?= (?:group|kernel|launch)(?:s|es)?[,:])", text)] == [
             groups,
             kernels,
@@ -72,23 +72,23 @@ def test_why_groups_kernels_and_launches_differ(f: Any, sizes: Any) -> None:
         more = re.search(r"(\d+) kernels? (?:is|are) launched more than once", text)
         wide = re.search(r"(\d+) kernels? computes? several groups in one launch", text)
         assert (int(more[1]) if more else 0, int(wide[1]) if wide else 0) == (again, several), text
-        chinese = [s.text for s in found.story(lang="zh").sentences if s.key == "counts"]
+        chinese = [s.text for s in record.story(lang="zh").sentences if s.key == "counts"]
         assert any(re.findall(r"\d+", one) == re.findall(r"\d+", text) for one in chinese)
     assert differ
 
 
 def test_nothing_is_said_where_they_agree() -> None:
-    found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(1000, requires_grad=True))
-    assert not [s for s in found.story().sentences if s.key == "counts"]
+    record = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(1000, requires_grad=True))
+    assert not [s for s in record.story().sentences if s.key == "counts"]
 
 
 def test_it_says_what_to_try_once_for_all_pairs_of_one_remedy() -> None:
-    found = capture(lambda x: torch.softmax(x, 0), torch.rand(64, 64))
-    remedies = {pair.why.remedy for pair in unfused_pairs(found, "0/0", "inference")} - {""}
-    tried = [one for one in found.story().sentences if one.key == "to_try"]
+    record = capture(lambda x: torch.softmax(x, 0), torch.rand(64, 64))
+    remedies = {pair.why.remedy for pair in unfused_pairs(record, "0/0", "inference")} - {""}
+    tried = [one for one in record.story().sentences if one.key == "to_try"]
     assert remedies and len(tried) == len(remedies)
-    assert all(remedy in str(found.story()).replace("\n  ", " ") for remedy in remedies)
-    (chinese,) = (one.text for one in found.story("zh").sentences if one.key == "to_try")
+    assert all(remedy in str(record.story()).replace("\n  ", " ") for remedy in remedies)
+    (chinese,) = (one.text for one in record.story("zh").sentences if one.key == "to_try")
     assert "转置" in chinese and not re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", chinese)
 
 

@@ -119,9 +119,9 @@ def test_reasons_that_are_always_the_same_are_said_in_chinese() -> None:
     capture = samples.sample()
     for reason, chinese in CHINESE.reasons.items():
         gone = (*capture.compilations[0].stages, NotApplicable("pre_grad", reason))
-        made = dataclasses.replace(capture.compilations[0], stages=gone)
-        told = dataclasses.replace(capture, compilations=(made,)).story("zh")
-        assert any(s.text == f"没有 pre_grad 阶段：{chinese}。" for s in told.sentences), reason
+        one = dataclasses.replace(capture.compilations[0], stages=gone)
+        changed = dataclasses.replace(capture, compilations=(one,)).story("zh")
+        assert any(s.text == f"没有 pre_grad 阶段：{chinese}。" for s in changed.sentences), reason
 
 
 @pytest.mark.parametrize(

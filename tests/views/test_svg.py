@@ -68,16 +68,16 @@ def test_a_small_graph() -> None:
 
 def test_what_autograd_made_is_dashed_and_said() -> None:
     """By hand: one call of the program, two for its derivative."""
-    made = [replace(call(name, f"aten.{name}.default", "sin"), derivative=True) for name in ("cos", "mul")]
-    graph = Graph("joint", "", "", (given("x"), call("sin", "aten.sin.default", "x"), *made))
+    calls = [replace(call(name, f"aten.{name}.default", "sin"), derivative=True) for name in ("cos", "mul")]
+    graph = Graph("joint", "", "", (given("x"), call("sin", "aten.sin.default", "x"), *calls))
     svg = to_svg(graph)
     root = parsed(svg)
     boxes = nodes(root)
     assert [name for name, box in boxes.items() if "derived" in box.attrib["class"].split()] == ["cos", "mul"]
     assert ".derived>rect{stroke-dasharray:" in svg, "a dash, not a colour alone"
-    told = "4 nodes, 3 calls, 2 of them made by autograd for a derivative"
-    assert root.attrib["aria-label"] == f"joint: {told}; in order sin, cos, mul"
-    assert "made by autograd for a derivative" in title(boxes["cos"]) and drawn(root)[-1] in told
+    text = "4 nodes, 3 calls, 2 of them made by autograd for a derivative"
+    assert root.attrib["aria-label"] == f"joint: {text}; in order sin, cos, mul"
+    assert "made by autograd for a derivative" in title(boxes["cos"]) and drawn(root)[-1] in text
     assert "made by autograd" not in title(boxes["sin"])
     (image,) = to_svgs([graph], plain=True)
     assert image.count(' derived"') == 1 and ".swatch{" in image
@@ -351,16 +351,16 @@ def test_steps_lead_where_the_curve_leads(points: list[tuple[float, float]]) -> 
     """The short path syntax in images has the same points to a tenth of a pixel."""
     wanted = [float(n) for n in re.findall(r"-?[\d.]+", svg._path(points))]
     x = y = 0.0
-    found: list[float] = []
+    ends: list[float] = []
     for command, numbers in re.findall(r"([Mcml])([^Mcml]*)", svg._relative(points)):
         assert re.fullmatch(r"(?:(?:^| |(?=-))-?(?:\d+|\d*\.\d))*", numbers)
         values = [float(n) for n in re.findall(r"-?(?:\d*\.\d|\d+)", numbers)]
         for at in range(0, len(values), 2):
             point = [values[at] + x * (command != "M"), values[at + 1] + y * (command != "M")]
-            found += point
+            ends += point
             if command != "c" or at % 6 == 4:
                 x, y = point
-    assert found == pytest.approx(wanted, abs=0.11)
+    assert ends == pytest.approx(wanted, abs=0.11)
 
 
 def test_an_image_says_what_the_document_says() -> None:

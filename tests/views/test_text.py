@@ -116,9 +116,9 @@ def test_print_never_raises(encoding: str) -> None:
     code = "import samples; print(samples.hostile(samples.HOSTILE[5])); print(samples.sample())"
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr.decode()
-    said = run.stdout.decode(encoding)
-    assert ("→" in said) == (encoding == "utf-8")
-    assert "cpp_fused_add_cos_pow_sin_0" in said
+    output = run.stdout.decode(encoding)
+    assert ("→" in output) == (encoding == "utf-8")
+    assert "cpp_fused_add_cos_pow_sin_0" in output
 
 
 def test_the_page_says_what_was_measured_and_what_was_not() -> None:
@@ -138,10 +138,10 @@ def test_a_failure_and_nothing_are_not_empty_pages() -> None:
 
 
 def test_every_long_form_of_a_failure_has_the_line_of_the_program_before_the_words_of_torch() -> None:
-    said = ["a and b do not match", *(f"debug {n}" for n in range(30)), "set TORCHDYNAMO_VERBOSE=1"]
+    lines = ["a and b do not match", *(f"debug {n}" for n in range(30)), "set TORCHDYNAMO_VERBOSE=1"]
     caller = Frame("train.py", 3, "main", "m(x)")
     own = Frame("model.py", 7, "Net.forward", "return x @ y", call="x @ y")
-    failure = Failure("dynamo", "TorchRuntimeError", "\n".join(said), frames=(caller, own))
+    failure = Failure("dynamo", "TorchRuntimeError", "\n".join(lines), frames=(caller, own))
     capture = dataclasses.replace(samples.failed(), failure=failure)
     for page in (
         text.page(document(capture), width=100, ascii=False),
@@ -198,15 +198,15 @@ def test_amounts(size: int, said: str) -> None:
 
 
 def test_a_break_in_dynamos_words_is_taken_apart() -> None:
-    said = (
+    words = (
         "Failed to trace builtin operator\n"
         "  Explanation: Dynamo cannot trace `print`.\n    It has a side effect.\n"
         "  Hint: Avoid `print`.\n\n  Developer debug context: builtin print\n"
     )
-    reason = outcome.reason(Ending("graph break", said, (), "Avoid `print`."))
+    reason = outcome.reason(Ending("graph break", words, (), "Avoid `print`."))
     assert reason.what == "Failed to trace builtin operator"
     assert reason.why == "Dynamo cannot trace `print`.\nIt has a side effect."
-    assert reason.hint == "Avoid `print`." and reason.whole == said.strip()
+    assert reason.hint == "Avoid `print`." and reason.whole == words.strip()
     bare = outcome.reason(Ending("graph break"))
     assert bare.what == "no reason was recorded" and bare.whole == ""
 

@@ -116,8 +116,8 @@ each = pytest.mark.parametrize("name", SAMPLES)
 def made(name: str) -> tuple[Capture, Parts]:
     """Return a sample and its parts, as the page reads them."""
     capture = SAMPLES[name]()
-    found = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
-    every = {**found.pop("small"), **found}
+    data = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
+    every = {**data.pop("small"), **data}
     return capture, {n: every[n] for n in sorted(every, key=lambda n: (n[0] == "g", len(n), n))}
 
 
@@ -612,8 +612,8 @@ def test_a_late_node_has_the_module_that_its_origins_share() -> None:
     compilation = Compilation("0/0", "f", "", 0, (dynamo, forward, loops))
     capture = dataclasses.replace(samples.sample(), compilations=(compilation,))
     items = Items(capture)
-    found = modules(items)
-    named = {n: found[s.item(n)] for s in items.stages[1:] for n in s.names}
+    names = modules(items)
+    named = {n: names[s.item(n)] for s in items.stages[1:] for n in s.names}
     assert named == {
         "same": ("m.0.up", "Linear"), "both": ("m.0", "Linear"), "with_none": ("m.0.up", "Linear"),
         "apart": ("m", ""), "none": ("", ""), "own": ("mine", "Linear"),
@@ -707,8 +707,8 @@ def test_many_of_everything_is_counted_not_carried() -> None:
         and core["compilations"][0]["guardsLeft"] == "and 100 guards more: capture.guards"
     )
     assert core["inputs"][-1] == "and 60 inputs more: capture.inputs"
-    said = "\n".join(core["notes"])
-    assert "and 3 compilations more" in said and "100 functions more" in said and "and 60 notes more" in said
+    text = "\n".join(core["notes"])
+    assert "and 3 compilations more" in text and "100 functions more" in text and "and 60 notes more" in text
 
 
 def test_a_line_beyond_the_source_is_no_line_of_it() -> None:

@@ -52,16 +52,16 @@ def test_a_pair_helps_where_it_is_better_than_both(
     figures: dict[str, tuple[int | None, int | None]], helps: bool
 ) -> None:
     pair = trial("one + two", **figures)
-    made = found(ONE, TWO, pair)
-    assert (pair in made.helpful) is helps
-    assert (pair.name in made.to_dict()["helpful"]) is helps
-    said = str(made)
+    result = found(ONE, TWO, pair)
+    assert (pair in result.helpful) is helps
+    assert (pair.name in result.to_dict()["helpful"]) is helps
+    shown = str(result)
     if helps:
-        assert made.helpful[0] is pair
-        assert "pairs no better" not in said
+        assert result.helpful[0] is pair
+        assert "pairs no better" not in shown
     else:
-        assert said.count("one + two") == 1
-        assert "pairs no better than one of their two switches" in said
+        assert shown.count("one + two") == 1
+        assert "pairs no better than one of their two switches" in shown
 
 
 def test_a_pair_that_only_changes_figures_is_told_once() -> None:
@@ -71,26 +71,26 @@ def test_a_pair_that_only_changes_figures_is_told_once() -> None:
 
 @pytest.mark.parametrize("code", [LONG, HOSTILE, "import torch._functorch.config\ntorch.compile(f)"])
 def test_each_view_has_the_code_as_it_is(code: str, tmp_path: Path) -> None:
-    made = found(trial("one", code, launches=(4, 2)), trial("worse", "torch.compile(g)", launches=(4, 9)))
-    lines = [line.strip() for line in text.page(document(made), width=60, ascii=False).split("\n")]
+    result = found(trial("one", code, launches=(4, 2)), trial("worse", "torch.compile(g)", launches=(4, 9)))
+    lines = [line.strip() for line in text.page(document(result), width=60, ascii=False).split("\n")]
     assert [line for line in lines if line in code.split("\n")] == code.split("\n"), "none is wrapped"
-    shown = re.search(r"^(`{3,})python\n(.*?)\n\1$", markdown.page(document(made)), re.M | re.S)
+    shown = re.search(r"^(`{3,})python\n(.*?)\n\1$", markdown.page(document(result)), re.M | re.S)
     assert shown is not None and shown[2] == code
-    (listing,) = re.findall(r'<pre class="cl-apply"[^>]*>(.*?)</pre>', page.fragment(document(made)), re.S)
-    assert html.unescape(listing) == code and "<script" not in page.fragment(document(made))
-    assert json.loads(made.to_json())["trials"][0]["to_apply"] == code
-    for view in (str(made), markdown.page(document(made)), page.fragment(document(made))):
+    (listing,) = re.findall(r'<pre class="cl-apply"[^>]*>(.*?)</pre>', page.fragment(document(result)), re.S)
+    assert html.unescape(listing) == code and "<script" not in page.fragment(document(result))
+    assert json.loads(result.to_json())["trials"][0]["to_apply"] == code
+    for view in (str(result), markdown.page(document(result)), page.fragment(document(result))):
         assert "torch.compile(g)" not in view, "what does not help is no advice"
 
 
 def test_one_loop_is_one() -> None:
     (fusion,) = [switch for switch in SWITCHES if switch.name == "max_fusion_size"]
     held = CaptureContents(sample())
-    for count, said in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
+    for count, words in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
         held.loops = held.loops[:1] * count
-        assert fusion.idle(held) == f"{said} one kernel may hold 64"
+        assert fusion.idle(held) == f"{words} one kernel may hold 64"
         held.settings = {"torch._inductor.config.max_fusion_size": "2"}
-        assert fusion.idle(held) == f"{said} one kernel may hold 2"
+        assert fusion.idle(held) == f"{words} one kernel may hold 2"
         held.settings = {}
 
 
@@ -98,7 +98,7 @@ def test_a_lambda_goes_by_its_line() -> None:
     capture = sample()
     name = "main.<locals>.<lambda>"
     sources = (dataclasses.replace(capture.sources[0], name="<lambda>"),)
-    found = WhatIf(name, dataclasses.replace(capture, function=name, sources=sources))
+    result = WhatIf(name, dataclasses.replace(capture, function=name, sources=sources))
     at = f"{capture.sources[0].file.rpartition('/')[2]}:{capture.sources[0].first_line}"
-    assert heading(found) == f"what would change the lambda of {at}"
-    assert heading(dataclasses.replace(found, function="main.<locals>.f")).endswith("main.<locals>.f")
+    assert heading(result) == f"what would change the lambda of {at}"
+    assert heading(dataclasses.replace(result, function="main.<locals>.f")).endswith("main.<locals>.f")

@@ -109,8 +109,8 @@ def test_seed_reaches_its_python_line() -> None:
     for kernel in seed().kernels:
         (frame,) = {(f.file, f.line) for f in seed().chain.lines(kernel)}
         assert frame == (code.co_filename, code.co_firstlineno + 2)
-    found = seed().chain.kernels(code.co_filename, code.co_firstlineno + 2)
-    assert [k.phase for k in found] == ["forward", "backward"]
+    kernels = seed().chain.kernels(code.co_filename, code.co_firstlineno + 2)
+    assert [k.phase for k in kernels] == ["forward", "backward"]
 
 
 def test_openmp_only_where_it_pays() -> None:
@@ -138,8 +138,8 @@ def test_square_of_square() -> None:
     ("options", "groups", "arrays"), [(None, 1, 4), ({"max_fusion_size": 1}, 3, 6)], ids=["fused", "not"]
 )
 def test_three_readers_of_one_input(options: Any, groups: int, arrays: int) -> None:
-    found = capture(lambda x: (torch.sin(x), torch.cos(x), torch.exp(x)), ramp(N), options=options)
-    row = found.ledger.inference
+    record = capture(lambda x: (torch.sin(x), torch.cos(x), torch.exp(x)), ramp(N), options=options)
+    row = record.ledger.inference
     assert (row.loops, row.groups) == (3, groups)
     assert row.launches == 1  # the C++ backend writes groups that are not fused into one function
     assert row.bytes_after == arrays * N * 4
@@ -188,8 +188,8 @@ def test_kernels_and_library_calls(fn: Any, args: Any, generated: int, extern: i
 
 def test_lu_determinant_calls_the_library_by_name() -> None:
     m = ramp(5, 5).sin()
-    found, det = run(lu_det, m)
-    assert [k.name for k in found.kernels if k.language == "extern" and "lu_factor_ex" in k.name]
+    record, det = run(lu_det, m)
+    assert [k.name for k in record.kernels if k.language == "extern" and "lu_factor_ex" in k.name]
     torch.testing.assert_close(det, torch.linalg.det(m))
 
 
@@ -210,13 +210,13 @@ def test_int4_unpack_is_two_loops_in_one_function() -> None:
 
 @pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
 def test_complex_numbers_are_left_to_libraries() -> None:
-    found = capture(lambda z: torch.sin(z) * 2, torch.ones(16, dtype=torch.complex64))
-    assert kinds(found) == (0, 2)
+    record = capture(lambda z: torch.sin(z) * 2, torch.ones(16, dtype=torch.complex64))
+    assert kinds(record) == (0, 2)
 
 
 def test_fft_is_a_library_call() -> None:
-    found = capture(lambda x: torch.fft.fft(x), ramp(64))
-    assert any("fft" in k.name for k in found.kernels if k.language == "extern")
+    record = capture(lambda x: torch.fft.fft(x), ramp(64))
+    assert any("fft" in k.name for k in record.kernels if k.language == "extern")
 
 
 @pytest.mark.parametrize(("dim", "nbytes"), [(0, 6_299_648), (-1, 2_097_152)])
@@ -236,9 +236,9 @@ def test_mse_is_decomposed() -> None:
 
 def test_attention_is_recognised() -> None:
     q = ramp(2, 4, 64, 32)
-    found = capture(naive_attention, q, q + 1, q + 2)
-    assert kinds(found) == (0, 1)
-    assert "flash" in found.kernels[0].name
+    record = capture(naive_attention, q, q + 1, q + 2)
+    assert kinds(record) == (0, 1)
+    assert "flash" in record.kernels[0].name
 
 
 def test_attention_with_a_tanh_is_not() -> None:
@@ -246,10 +246,10 @@ def test_attention_with_a_tanh_is_not() -> None:
         return torch.softmax(torch.tanh(q @ k.transpose(-2, -1) / 32**0.5), dim=-1) @ v
 
     q = ramp(2, 4, 64, 32)
-    found = capture(fn, q, q + 1, q + 2)
-    assert kinds(found)[1] == 2
-    assert all("bmm" in k.name for k in found.kernels if k.language == "extern")
-    assert sum("softmax" in k.name for k in found.kernels) == 1
+    record = capture(fn, q, q + 1, q + 2)
+    assert kinds(record)[1] == 2
+    assert all("bmm" in k.name for k in record.kernels if k.language == "extern")
+    assert sum("softmax" in k.name for k in record.kernels) == 1
 
 
 # Custom operators.
@@ -318,9 +318,9 @@ def _if(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("fn", [_print, _item, _if], ids=["print", "item", "if"])
 def test_two_graphs(fn: Any) -> None:
-    found = capture(fn, ramp(8))
-    assert sum("dynamo" in c.graphs for c in found.compilations) == 2
-    (ending,) = found.breaks
+    record = capture(fn, ramp(8))
+    assert sum("dynamo" in c.graphs for c in record.compilations) == 2
+    (ending,) = record.breaks
     assert ending.reason and ending.frames and ending.hint and ending.link
 
 
@@ -336,8 +336,8 @@ def test_second_size_compiles_for_any_size(sizes: int, compiles: int) -> None:
             out.append(one(x))
         return out
 
-    found = capture(each, [ramp(8 * 2**i) for i in range(sizes)])
-    mine = [c for c in found.compilations if c.function.split(".")[-1] == "one"]
+    record = capture(each, [ramp(8 * 2**i) for i in range(sizes)])
+    mine = [c for c in record.compilations if c.function.split(".")[-1] == "one"]
     assert len(mine) == compiles
     if compiles == 2:
         assert mine[1].recompile_reasons
@@ -355,5 +355,5 @@ def test_sizes_stop_at_the_recompile_limit() -> None:
             out.append(one(x))
         return out
 
-    found = capture(each, [ramp(4 + i) for i in range(12)], dynamic=False)
-    assert sum(c.function.split(".")[-1] == "one" and "dynamo" in c.graphs for c in found.compilations) == 8
+    record = capture(each, [ramp(4 + i) for i in range(12)], dynamic=False)
+    assert sum(c.function.split(".")[-1] == "one" and "dynamo" in c.graphs for c in record.compilations) == 8

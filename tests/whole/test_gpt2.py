@@ -59,13 +59,13 @@ def check(found: Capture, size: Size) -> None:
 @pytest.mark.full
 def test_two_layers(tmp_path: Path) -> None:
     model, inputs = example(TINY)
-    found, loss = run(model, *inputs)
+    record, loss = run(model, *inputs)
     assert torch.equal(loss, model(*inputs))
     assert all(p.grad is None for p in model.parameters())
-    check(found, TINY)
-    assert Capture.from_json(found.to_json()) == found
-    assert "GPT2" in full(found)
-    assert found.save(tmp_path / "two.html").stat().st_size < LIMIT_HTML
+    check(record, TINY)
+    assert Capture.from_json(record.to_json()) == record
+    assert "GPT2" in full(record)
+    assert record.save(tmp_path / "two.html").stat().st_size < LIMIT_HTML
 
 
 @pytest.mark.slow
@@ -74,10 +74,10 @@ def test_twelve_layers(tmp_path: Path) -> None:
     size = Size()
     model, inputs = example(size)
     start = spent()
-    found = capture(model, *inputs)
+    record = capture(model, *inputs)
     captured = spent()
-    page = found.save(tmp_path / "twelve.html")
+    page = record.save(tmp_path / "twelve.html")
     assert spent() - captured <= SHARE * (captured - start)
     assert page.stat().st_size < LIMIT_HTML
-    check(found, size)
-    whole_coverage(found)
+    check(record, size)
+    whole_coverage(record)

@@ -45,21 +45,21 @@ def test_device_is_the_best_there_is() -> None:
 
 @each_device
 def test_language_and_names(where: str, language: str, prefix: str) -> None:
-    found = capture(sin2_cos2, leaf(where))
-    assert {k.language for k in found.kernels} == {language}
-    assert found.missing == ()
+    record = capture(sin2_cos2, leaf(where))
+    assert {k.language for k in record.kernels} == {language}
+    assert record.missing == ()
     if where == "cuda":
-        assert found.environment.device == torch.cuda.get_device_name(0)
+        assert record.environment.device == torch.cuda.get_device_name(0)
     else:
-        assert found.environment.device.startswith(where)
+        assert record.environment.device.startswith(where)
     if where == "cuda":
-        assert [k.name for k in found.kernels] == [
+        assert [k.name for k in record.kernels] == [
             "triton_poi_fused_add_cos_pow_sin_0",
             "triton_poi_fused_add_cos_mul_neg_pow_sin_0",
         ]
-    for kernel in found.kernels:
+    for kernel in record.kernels:
         assert kernel.name.startswith(prefix)
-        assert found.chain.lines(kernel)
+        assert record.chain.lines(kernel)
 
 
 @each_device
@@ -73,9 +73,9 @@ def test_ledger(where: str, language: str, prefix: str) -> None:
 @each_device
 def test_library_calls(where: str, language: str, prefix: str) -> None:
     a, b = leaf(where, 64 * 32).detach().reshape(64, 32), leaf(where, 32 * 16).detach().reshape(32, 16)
-    found = capture(lambda a, b: torch.relu(a @ b), a, b)
-    assert [k.language for k in found.kernels if k.language == "extern"] == ["extern"]
-    assert sum(k.launches for k in found.kernels) == 2
+    record = capture(lambda a, b: torch.relu(a @ b), a, b)
+    assert [k.language for k in record.kernels if k.language == "extern"] == ["extern"]
+    assert sum(k.launches for k in record.kernels) == 2
 
 
 @each_device
@@ -84,19 +84,19 @@ def test_built_equals_eager(where: str, language: str, prefix: str) -> None:
     x = leaf(where)
     capture(sin2_cos2, x)
     before = snapshot()
-    found, result = run(sin2_cos2, x, build=True)
+    record, result = run(sin2_cos2, x, build=True)
     assert diff(before, snapshot()) == []
     torch.testing.assert_close(result, sin2_cos2(x))
-    assert found.compilations[0].code["forward"].stamp == "ran"
+    assert record.compilations[0].code["forward"].stamp == "ran"
 
 
 @each_device
 def test_softmax_and_layer_norm(where: str, language: str, prefix: str) -> None:
     x = leaf(where, 64 * 128).detach().reshape(64, 128)
     for fn in (lambda t: torch.softmax(t, -1), lambda t: torch.nn.functional.layer_norm(t, (128,))):
-        found, result = run(fn, x)
+        record, result = run(fn, x)
         torch.testing.assert_close(result, fn(x))
-        assert found.ledger.inference.launches == 1
+        assert record.ledger.inference.launches == 1
 
 
 @each_device
@@ -125,15 +125,15 @@ MEASURED = [
 @pytest.mark.parametrize(("fn", "shape"), MEASURED)
 def test_the_profiler_counts_the_launches_of_the_ledger(fn: object, shape: tuple[int, ...]) -> None:
     x = torch.linspace(-3, 3, torch.Size(shape).numel(), device="cuda").reshape(shape).requires_grad_()
-    found = benchmark(fn, x, seconds=0.5).benchmark
-    assert found is not None and found.clock == "CUDA events"
+    times = benchmark(fn, x, seconds=0.5).benchmark
+    assert times is not None and times.clock == "CUDA events"
     for name in (*ABLATIONS[:2], "compiled"):
         for what in (FORWARD, BOTH):
-            series = timing.find(found, name, what)
+            series = timing.find(times, name, what)
             assert series is not None and series.profiled_kernels is not None
             assert series.profiled_kernels == series.launches, (name, what)
-    assert timing.disagreements(found) == ()
-    assert not any("differs" in note for note in found.notes)
+    assert timing.disagreements(times) == ()
+    assert not any("differs" in note for note in times.notes)
 
 
 @pytest.mark.gpu
@@ -142,9 +142,9 @@ def test_the_profiler_counts_the_launches_of_the_ledger(fn: object, shape: tuple
 def test_a_fused_kernel_moves_bytes_as_fast_as_a_copy() -> None:
     """sin² + cos² reads and writes each element once, as a copy does: within 10 %."""
     x = torch.linspace(-3, 3, 2**26, device="cuda")
-    found = benchmark(sin2_cos2, x, ablations=False, seconds=2).benchmark
-    assert found is not None
-    series = timing.find(found, "compiled")
+    times = benchmark(sin2_cos2, x, ablations=False, seconds=2).benchmark
+    assert times is not None
+    series = timing.find(times, "compiled")
     assert series is not None and series.nbytes == 2 * 4 * 2**26
     y, clock = torch.empty_like(x), clock_of("cuda")
     clock.time(lambda: y.copy_(x), 10)
@@ -155,9 +155,9 @@ def test_a_fused_kernel_moves_bytes_as_fast_as_a_copy() -> None:
 
 @each_device
 def test_ablation_steps(where: str, language: str, prefix: str) -> None:
-    made = ablate(sin2_cos2, leaf(where).detach())
-    assert [step.launches for step in steps(made)] == [5, 1, 1]
-    assert [step.nbytes for step in steps(made)] == [11 * N * 4, 2 * N * 4, 2 * N * 4]
+    ablation = ablate(sin2_cos2, leaf(where).detach())
+    assert [step.launches for step in steps(ablation)] == [5, 1, 1]
+    assert [step.nbytes for step in steps(ablation)] == [11 * N * 4, 2 * N * 4, 2 * N * 4]
 
 
 FORESEEN = ("are padded", "fused attention")
@@ -177,7 +177,7 @@ def test_code_for_the_model_is_the_code_for_the_device(name: str, grad: bool) ->
         generated = capture(fn, *args, target=model.name)
         there = fn.cuda() if isinstance(fn, torch.nn.Module) else fn
         real = capture(there, *(a.detach().cuda().requires_grad_(a.requires_grad) for a in args))
-    said = " ".join(t for c in generated.compilations for code in c.code.values() for t in code.may_differ)
-    if any(part in said for part in FORESEEN) and told(generated.kernels) != told(real.kernels):
-        pytest.xfail(f"foreseen: {said}")
+    text = " ".join(t for c in generated.compilations for code in c.code.values() for t in code.may_differ)
+    if any(part in text for part in FORESEEN) and told(generated.kernels) != told(real.kernels):
+        pytest.xfail(f"foreseen: {text}")
     assert told(generated.kernels) == told(real.kernels)

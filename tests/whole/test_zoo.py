@@ -276,11 +276,11 @@ def test_nearly_every_line_reaches_python(entries: list[Entry]) -> None:
     for entry in entries:
         if entry.fails:
             continue
-        found = outcome(entry.name).capture
-        cover = accounted(found)
+        one = outcome(entry.name).capture
+        cover = accounted(one)
         if any(NO_PROGRAM in why for why, _ in cover.unexplained):
             continue
-        assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
+        assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in one.to_json(), entry.name
         assert all("template" in k or "own" in k for k in cover.uncovered), (entry.name, cover.uncovered)
         lines, reached = lines + cover.total.lines, reached + cover.total.reached
     assert lines > (3000 if entries is ENTRIES else 500)
@@ -289,9 +289,9 @@ def test_nearly_every_line_reaches_python(entries: list[Entry]) -> None:
 
 @each
 def no_node_vanishes_in_silence(entry: Entry) -> None:
-    found = outcome(entry.name).capture
-    assert silent(found) == []
-    assert found.coverage().unexplained_nodes == 0
+    capture = outcome(entry.name).capture
+    assert silent(capture) == []
+    assert capture.coverage().unexplained_nodes == 0
 
 
 @SHARES

@@ -166,15 +166,15 @@ def attending() -> Capture:
 
 
 def test_a_chain_says_which_of_its_kernels_the_cost_does_not_count(attending: Capture) -> None:
-    told = 0
+    notes = 0
     for row in attending.cost("line").rows:
         text = answers.chain(attending, "c1", row.address).text(20_000)
         kernels = {(kernel.phase, kernel.name) for kernel in attending.chain.kernels(row.address)}
         counted = {(stage.partition(".")[0], name) for _, stage, name in row.addresses}
         others = re.findall(r"counts (\d+) of these kernels\. No load or store in the others", text)
         assert [int(number) for number in others] == ([len(counted)] if kernels != counted else [])
-        told += bool(others)
-    assert told
+        notes += bool(others)
+    assert notes
 
 
 def test_a_kernel_is_shown_from_its_definition_on(attending: Capture) -> None:
