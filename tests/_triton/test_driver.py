@@ -1,4 +1,4 @@
-"""The driver that Triton is given for a device model."""
+"""The driver that Triton gets for a device model."""
 
 from __future__ import annotations
 

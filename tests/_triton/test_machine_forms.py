@@ -1,4 +1,4 @@
-"""Reading compilers' texts: what stays, and which lines of the kernel each line comes from."""
+"""Parsed compiler output keeps the relevant text and links each line to a line of the kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ module {{
 
 
 def linked(form: Form) -> dict[str, list[int]]:
-    """Lines of the kernel by the text of a line that has any."""
+    """Kernel lines, keyed by the text of each linked line."""
     lines = form.text.split("\n")
     found: dict[str, list[int]] = {}
     for line, source in form.links:
@@ -123,7 +123,7 @@ def test_llvm_ir_is_linked_through_what_is_inlined() -> None:
         "%2 = fcmp ogt float 1.0, 2.0": [
             9,
             38,
-        ],  # a function of the kernel's own text, and where it is called
+        ],  # a function of the kernel's own text, and its call
     }
 
 

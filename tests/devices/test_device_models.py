@@ -1,4 +1,4 @@
-"""Device models: those that come with the package, names of targets, and models of users."""
+"""Device models: those in the package, names of targets, and models of users."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_not_there() -> None:
 
 
 def test_memory_is_what_cuda_says_where_that_is_known() -> None:
-    """PyTorch prints it in MiB: 81090 of an H100. That is neither 80 times 10^9 bytes nor 80 times 2^30."""
+    """PyTorch prints it in MiB: 81090 for an H100. That is neither 80 times 10^9 bytes nor 80 times 2^30."""
     said = {"h100": 81090, "a100-pcie": 81049, "b200": 182631}
     assert {name: models.resolve(name).figure("total_memory") for name in said} == {
         n: m * 2**20 for n, m in said.items()

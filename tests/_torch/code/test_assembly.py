@@ -1,4 +1,4 @@
-"""The assembly of C++ kernels that were built, against the C++ that it was made from."""
+"""The assembly of built C++ kernels, checked against the C++ from which it was compiled."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def inputs(name: str) -> tuple[torch.Tensor, ...]:
 
 @pytest.fixture(scope="module")
 def libraries() -> dict[str, Path]:
-    """Where the libraries of the built kernels are, which Inductor keeps; ``whole`` fills it."""
+    """Paths of the libraries of the built kernels, which Inductor keeps; ``whole`` fills it."""
     return {}
 
 
@@ -85,7 +85,7 @@ def whole(libraries: dict[str, Path]) -> dict[str, Capture]:
 
 @pytest.fixture(scope="module")
 def kernels(whole: dict[str, Capture]) -> dict[str, Kernel]:
-    """The kernels, compiled once more on a torch that builds without a table of lines."""
+    """The kernels, compiled a second time on a torch that builds without a line table."""
     found = {name: made.kernels[0] for name, made in whole.items()}
     if versions.torch_version() >= (2, 13):
         return found
@@ -93,7 +93,7 @@ def kernels(whole: dict[str, Capture]) -> dict[str, Kernel]:
 
 
 def linked(kernel: Kernel) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Instructions with the line of C++ that they are linked to, and the nodes of that line."""
+    """Instructions, each with its linked line of C++ and the nodes of that line."""
     assert kernel.machine is not None, kernel.machine_note
     form = kernel.machine.form("assembly")
     assert form is not None
@@ -161,7 +161,7 @@ def test_an_instruction_is_linked_to_the_line_that_asks_for_it(
 @pytest.mark.full
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_line_that_computes_has_instructions(kernels: dict[str, Kernel], name: str) -> None:
-    """But for buffers of the loop's own, which the compiler may keep in registers."""
+    """Only buffers local to the loop are exempt: the compiler may keep them in registers."""
     lines = {line for _, line, _ in linked(kernels[name])}
     asked = [
         text.strip()

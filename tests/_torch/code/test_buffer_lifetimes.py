@@ -1,4 +1,4 @@
-"""Buffers of the generated code and what the forward keeps, against hand counts, the text, torch and the allocator."""
+"""Lifetimes of buffers and saved tensors, against hand counts, the generated code, torch and the allocator."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_lines_name_the_buffers(captured: dict[str, Capture], name: str) -> 
                 call = re.match(r"\s*(\w+) = torch\.ops\.", line)
                 said = re.escape(b.name.partition("[")[0])
                 named = re.search(rf"\b{said}\b", line)
-                # A result of a library call is there at the call, and gone with what held all of them.
+                # A result of a library call exists at the call, and is freed with the tuple that contained it.
                 assert named or call or re.match(r"\s*del \w+$", line), (b, line)
                 checked += 1
             if b.reuses:
@@ -165,7 +165,7 @@ def test_the_lines_name_the_buffers(captured: dict[str, Capture], name: str) -> 
 def test_the_peak_agrees_with_torchs_own_estimate(
     name: str, same: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """torch's leaves out the inputs, and is made before memory is reused and buffers inside kernels go."""
+    """torch's estimate leaves out the inputs, and ignores memory reuse and buffers fused away inside kernels."""
     estimates: list[int] = []
     real = wrapper.EfficientPeakEstimate.__init__
 
@@ -225,7 +225,7 @@ def test_a_torch_that_differs_loses_the_buffers_with_a_note(monkeypatch: pytest.
 
 
 def step(x: Any, w: Any) -> Any:
-    """A view that is a result, a number that depends on sizes, a checkpoint's worth of pointwise operators."""
+    """A view that is a result, a number that depends on sizes, enough pointwise operators for a checkpoint."""
     kept = x.view(-1).sin()
     return kept.view(x.shape) @ w, kept * x.size(0), torch.nn.functional.dropout(x, 0.5).exp().sum()
 
@@ -247,7 +247,7 @@ CHOICES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 def test_the_default_choice_is_what_the_default_partitioner_makes(
     name: str, cse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against the halves that it really makes, of which the capture makes none."""
+    """The oracle is the pair of graphs that the default partitioner builds; the capture builds neither."""
     from torch._functorch import config, partitioners
     from torch._inductor import compile_fx
 
@@ -280,7 +280,7 @@ def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None
         code = capture(perceptron(), torch.ones(16, 64)).code
         return {
             phase: text.partition("\n")[2] for phase, text in code.items()
-        }  # less the number of the compile
+        }  # without the number of the compile
 
     asked = texts()
     monkeypatch.setattr(partitioner, "_default_choice", lambda *_: (None, "not queried"))
@@ -340,7 +340,7 @@ def test_pools_and_partitions_of_the_text() -> None:
 @pytest.mark.parametrize("name", ["perceptron", "attention", "cat", "norm", "views by a library"])
 @pytest.mark.cases(full=2)
 def test_the_peak_is_what_the_allocator_sees(captured: dict[str, Capture], name: str, tmp_path: Path) -> None:
-    """The module is built and run, and the bytes that the allocator hands out and takes back are added up."""
+    """The built module runs, and the allocator's allocations and frees are summed."""
     seen = captured[name].compilations[0]
     for found in seen.memory:
         file = tmp_path / f"{found.phase}.py"
@@ -355,14 +355,14 @@ def test_the_peak_is_what_the_allocator_sees(captured: dict[str, Capture], name:
 
 
 def highest(call: Any, tensors: list[Any], kept: list[bool]) -> int:
-    """The most bytes that are there at once while ``call`` runs; its caller holds on to the inputs in ``kept``."""
+    """The peak of allocated bytes while ``call`` runs; its caller keeps the inputs marked in ``kept``."""
 
     def make() -> list[Any]:
         return [
             torch.zeros(t.shape, dtype=getattr(torch, t.dtype)).as_strided(t.shape, t.stride) for t in tensors
         ]
 
-    call(make())  # what is set up once is set up
+    call(make())  # one-time setup
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as run:
         args = make()
         owned = [a for a, keep in zip(args, kept, strict=True) if keep]
@@ -377,12 +377,12 @@ def highest(call: Any, tensors: list[Any], kept: list[bool]) -> int:
 
 
 def test_an_input_that_may_be_misaligned_is_held_once() -> None:
-    """For a GPU the module binds some inputs to themselves, and copies only those that are not aligned."""
+    """GPU code binds some inputs to their own names, and copies only those that are misaligned."""
     x = torch.rand(1000, requires_grad=True)
     found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x, target="h100")
-    # torch 2.11 leaves it to the caller of the module.
+    # torch 2.11 leaves the alignment to the caller of the module.
     assert "copy_if_misaligned(" in found.code["backward"] or torch.__version__.startswith("2.11.")
-    # By hand: the input and the result; the input, the gradient of the result, and that of the input.
+    # By hand: the input and the result; the input, the gradient of the result, and the gradient of the input.
     peaks = {m.phase: m.peak for m in found.compilations[0].memory}
     assert peaks == {"forward": 2 * 4000, "backward": 3 * 4000}
     kinds = {b.name: b.kind for m in found.compilations[0].memory for b in m.buffers}
@@ -391,7 +391,7 @@ def test_an_input_that_may_be_misaligned_is_held_once() -> None:
 
 @pytest.mark.parametrize("uses", [1, 2])
 def test_the_operand_of_a_custom_operator_is_the_value_of_its_line(uses: int) -> None:
-    """Inductor copies an operand into memory of its own, and does not name whose value that is."""
+    """Inductor copies the operand into a new buffer, and does not name the value that the copy has."""
     with torch.library._scoped_library("lifetimes", "FRAGMENT") as library:
         library.define("halved(Tensor x) -> Tensor")
         library.impl("halved", lambda x: x / 2, "CPU")

@@ -1,4 +1,4 @@
-"""Reading the wrapper module: every kernel, every launch, in Python and in C++ wrappers."""
+"""The wrapper reader finds every kernel and every launch, in Python and in C++ wrappers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def call(args):
 
 
 def test_a_language_that_is_not_known_has_its_own_name() -> None:
-    """As torch's code generators for them write: a kernel of theirs is there, with its text and its launch."""
+    """The text is what torch's newer code generators emit: their kernels appear with source and launch."""
     kernels, _, note = wrapper.kernels(NEWER, "inference", [], [], [])
     assert not note
     assert [(k.language, k.launches) for k in kernels] == [
@@ -118,11 +118,11 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
-    """Inductor writes a reduction in two ways and has the device measure both: the choice is no kernel itself."""
+    """Inductor generates two variants of a reduction for the device to time; the choice itself is not a kernel."""
     pytest.importorskip("triton")
     found = capture(softmax, torch.rand(64, 1024), target="h100", options={"triton.multi_kernel": 1})
     text = found.code["inference"]
-    assert "async_compile.multi_kernel('multi_kernel_0'" in text  # as the compiler wrote it
+    assert "async_compile.multi_kernel('multi_kernel_0'" in text  # as Inductor generated it
     one, two = found.kernels
     assert one.kind == two.kind == "reduction" and one.launch_lines == two.launch_lines
     assert "multi_kernel_0.run(" in text.splitlines()[one.launch_lines[0] - 1]
@@ -130,7 +130,7 @@ def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
     said = " ".join(full(found).split())
     assert "2 kernels, 1 launch" in said and said.count("instead: the device measures which is faster") == 2
     assert "more than once" not in str(found.story())
-    # A program of which both are launched, for comparison: they are computed again, and one is not there instead.
+    # For comparison, the program without the option has one kernel, and no alternative.
     plain = capture(softmax, torch.rand(64, 1024), target="h100")
     assert "instead" not in str(plain) and len(plain.kernels) == 1
 
@@ -159,7 +159,7 @@ def test_a_wrapper_in_cpp() -> None:
 
 
 def test_triton_kernels_of_a_wrapper_in_cpp() -> None:
-    """They stand in it as strings, for the device to compile; the launch is the call, not the function of its name."""
+    """A C++ wrapper contains them as strings for the device to compile; the launch is the call, not the function."""
 
     def fn(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return ((a.sin() + 1) @ b).relu().sum(-1)
@@ -170,7 +170,7 @@ def test_triton_kernels_of_a_wrapper_in_cpp() -> None:
                 fn, torch.rand(65, 63), torch.rand(63, 63), target="h100", options={"cpp_wrapper": True}
             )
 
-    if versions.torch_version() < (2, 13):  # which runs the kernels before it generates the wrapper
+    if versions.torch_version() < (2, 13):  # it runs the kernels before it generates the wrapper
         with pytest.raises(CaptureError, match="leave out cpp_wrapper"):
             captured()
         return
@@ -218,7 +218,7 @@ def test_a_view_that_a_library_makes_is_no_launch() -> None:
 
 
 def test_a_reshape_that_a_library_makes_is_no_launch() -> None:
-    """Inductor writes no code for complex numbers, and calls ATen's ``reshape`` for a view."""
+    """Inductor generates no code for complex numbers, and calls ATen's ``reshape`` for a view."""
     z = torch.randn(4, 6, dtype=torch.cfloat)
     found = capture(lambda z: (z * 2).sum(0).view(-1, 1), z)
     assert "aten.reshape.default(" in found.code["inference"]
@@ -256,7 +256,7 @@ def test_bytes_that_depend_on_data_are_not_counted() -> None:
         found = capture(lambda x: torch.sin(x[x > 0.5]) * 2, torch.linspace(0, 1, 64))
     row = found.ledger.inference
     assert row.groups >= 1
-    # The comparison reads 64 numbers and writes 64 booleans; the rest has as many elements as are chosen.
+    # The comparison reads 64 numbers and writes 64 booleans; the rest depends on how many elements are selected.
     assert isinstance(row.bytes_after, AtLeast) and row.bytes_after.least == 64 * 4 + 64
     assert row.bytes_after.most is None
     assert any("unknown" in note or "bytes" in note for note in row.notes)

@@ -1,4 +1,4 @@
-"""What is read out of objdump's and addr2line's text: functions, instructions, names, lines, vector width."""
+"""The parser of objdump and addr2line output: functions, instructions, names, lines, vector width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Library calls that a generated wrapper makes on the workspace of a kernel, beside what torch dispatches for them."""
+"""Library calls on a kernel's workspace in generated wrappers, against the operators that torch dispatches for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
 
 
 class Dispatched(TorchDispatchMode):
-    """Keeps the operators that work, in order."""
+    """Records the operators that do work, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Dispatched(TorchDispatchMode):
 
 
 def dispatched(code: Code) -> list[str]:
-    """What torch runs for the lines of a wrapper that use a workspace, but for the launch itself."""
+    """Operators that torch dispatches for the wrapper lines that use a workspace, without the launch itself."""
     body = code.text[code.text.index("def call(") : code.text.index("runner = ")]
     memory: dict[str, Any] = {"torch": torch}
     ran: list[str] = []

@@ -1,4 +1,4 @@
-"""Dynamo's cache entries on the program's own code: those of a capture go, the program's stay as they were."""
+"""Dynamo's cache entries on the program's code: a capture's entries go, and the program's stay as they were."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Compiles:
 
 
 def entries(*functions: Any) -> list[tuple[Any, ...]]:
-    """The entries of functions and of what torch made of the rest of them after a break."""
+    """Cache entries of functions and of their resume functions."""
     codes = {id(f.__code__): f.__code__ for f in functions}
     rest = tuple(f"torch_dynamo_resume_in_{f.__name__}_at" for f in functions)
     for tracker in (convert_frame.input_codes, convert_frame.output_codes):
@@ -62,7 +62,7 @@ def outer(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Each test starts with functions that Dynamo has not seen."""
+    """Resets Dynamo, so that each test starts with functions that it has not compiled."""
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -111,7 +111,7 @@ told()
 
 @pytest.mark.exhaustive
 def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
-    """A watch tells Dynamo not to look at our code; what asks whether entries can be put back is of ours, too."""
+    """A watch makes Dynamo skip our code, which includes the check whether entries can be restored."""
     told = child(A_WATCH_FIRST)
     before, after = told.splitlines()
     assert before == after
@@ -119,7 +119,7 @@ def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
 
 @pytest.mark.exhaustive
 def test_the_function_stops_compiling_no_sooner() -> None:
-    """Torch counts every entry of a code object, also dead ones, before it gives a function up."""
+    """Torch counts every entry of a code object, including dead ones, before it stops compiling the function."""
     mine = torch.compile(outer, backend=Compiles(), dynamic=False)
     with torch._dynamo.config.patch(accumulated_recompile_limit=4, recompile_limit=4):
         mine(torch.rand(8))
@@ -220,7 +220,7 @@ def test_an_entry_of_the_program_that_is_dead_stays_dead() -> None:
 
 
 def test_what_a_capture_skips_is_not_skipped_for_the_program() -> None:
-    """A frame that Dynamo gives up is marked on its code: for the capture, not for the program."""
+    """Dynamo marks the code of a frame that it skips; the mark applies to the capture only, not to the program."""
     broken = True
 
     def fragile(x: Any) -> Any:

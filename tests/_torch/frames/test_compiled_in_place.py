@@ -1,4 +1,4 @@
-"""Modules that were compiled in place are captured by their own code, and it is said that their options are not."""
+"""A capture compiles modules that were compiled in place from their own code, and reports that it drops the options."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_what_is_compiled_and_called_is_named(way: str, target: str | None) -> N
 
 
 def test_torch_compiles_a_function_with_the_whole() -> None:
-    """That what it calls is in one graph, made by the backend of the whole, is plain torch's doing."""
+    """Plain torch compiles a function and the module that it calls into one graph, with the outer backend."""
     graphs = []
 
     def keep(graph: Any, inputs: Any) -> Any:
@@ -170,7 +170,7 @@ def test_torch_compiles_a_function_with_the_whole() -> None:
 
 
 def test_torch_compiles_a_part_with_the_whole() -> None:
-    """That a part is in the graph of the whole is plain torch's doing."""
+    """Plain torch compiles a submodule into the graph of the outer module."""
     graphs = []
 
     def keep(graph: Any, inputs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions of torch and of ours that run eagerly around a graph break."""
+"""Functions of torch and of compile_lens that run eagerly around a graph break."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_layers_beside_a_break_in_a_container() -> None:
     layers = nn.Linear(4, 4), Broken(), nn.ReLU(), nn.Sequential(nn.Tanh())
     named = {"Sequential.forward", "Linear.forward", "ReLU.forward", "Tanh.forward"}
     assert eager_functions(nn.Sequential(*layers)) == named
-    assert eager_functions(Around(*layers)) == named  # the norm is compiled, in what follows the break
+    assert eager_functions(Around(*layers)) == named  # the resume function compiles the norm
     compiled = {
         n.target
         for c in capture(nn.Sequential(*layers), X).compilations
@@ -113,8 +113,8 @@ SAVED: list[Capture] = []
 
 @pytest.mark.parametrize("program", [captures, expects, reads, differs, asks, watches])
 def test_our_calls_in_a_captured_function_break_at_their_own_lines(program: Any) -> None:
-    """No line of ours stands for one of the program, and ``torch.compile`` that leaves our functions out makes as many
-    graphs. (By itself it traces some of them.)"""
+    """Breaks name the program's lines, never ours. There are as many graphs as under a ``torch.compile`` that skips our
+    functions. (By default it traces some of them.)"""
     SAVED[:] = [capture(torch.cos, X)]
     captured = capture(program, X)
     assert captured.breaks and not captured.missing
@@ -134,7 +134,7 @@ def _skipped_paths() -> tuple[list[str], str]:
 
 
 def test_dynamos_skipped_folders_are_put_back() -> None:
-    """After a capture, one that fails, and one in another; what a program adds meanwhile stays."""
+    """A capture, a failing capture and a nested one restore them; entries that the program adds meanwhile stay."""
     before = _skipped_paths()
 
     def fails(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Whose line a node is: the user's comes first, also where torch's own Python lies between."""
+"""The line of a node: the user's line comes first, even if torch's own Python lies in between."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def around_what_is_left(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_function_that_is_disabled_alone_is_left_alone() -> None:
-    """Dynamo knows it by the frame right above its own; plain torch says what is compiled then."""
+    """Dynamo recognizes it by the frame directly above its own; plain torch shows what is compiled then."""
     graphs: list[int] = []
 
     def backend(gm: torch.fx.GraphModule, example_inputs: object) -> object:
@@ -133,7 +133,7 @@ def test_a_function_that_is_disabled_alone_is_left_alone() -> None:
 
 
 class SummaryWithoutColumns:
-    """A frame summary as Python 3.10 makes it: it has lines and no columns."""
+    """A frame summary of Python 3.10, which has lines and no columns."""
 
     def __init__(self, summary: traceback.FrameSummary) -> None:
         self.filename, self.lineno, self.name = summary.filename, summary.lineno, summary.name
@@ -170,7 +170,7 @@ def of_whole_values(x: torch.Tensor) -> torch.Tensor:
     sys.version_info < (3, 11) or versions.torch_version() < (2, 13), reason="stack traces without columns"
 )
 def test_a_call_that_is_the_whole_value_of_a_statement_has_its_columns() -> None:
-    """Python itself says where each instruction stands; it marks such a call in no stack trace since 3.13."""
+    """The oracle is ``co_positions``: since 3.13, Python marks such a call in no stack trace."""
     instructions = {
         function.__name__: {
             (line, start, end if line == last else len(linecache.getline(__file__, line).rstrip()))

@@ -1,4 +1,4 @@
-"""Guards and breaks of a capture beside those of plain ``torch.compile``."""
+"""Guards and graph breaks of a capture, against those of plain ``torch.compile``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def torchs_tensor_guards(fn: Any, *args: Any) -> set[str]:
-    """What torch's own guards ask of tensors, as torch prints them."""
+    """Torch's own guards on tensors, as torch prints them."""
     torch._dynamo.reset()
     torch.compile(fn, backend="eager")(*args)
     printed = "".join(
@@ -52,7 +52,7 @@ class TestTensorGuards:
 
 
 def written() -> Any:
-    """A function without a file, which prints."""
+    """Return a function that has no file and prints."""
     made: dict[str, Any] = {}
     exec("def fn(x):\n    y = x.sin()\n    print('')\n    return y.cos()\n", made)
     return made["fn"]
@@ -80,7 +80,7 @@ class TestBreaks:
 
 
 class TestLatency:
-    """Torch measures guards after it emptied the processor's caches, which takes as long as a small compile."""
+    """Torch times guards after it has flushed the processor's caches, which takes as long as a small compile."""
 
     def calls(self, monkeypatch: pytest.MonkeyPatch, work: Any) -> list[float]:
         import torch._dynamo.guards as guards

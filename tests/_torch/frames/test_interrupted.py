@@ -1,4 +1,4 @@
-"""What ran eagerly is said, with torch's own counts, reasons and lines; where all was compiled, nothing is."""
+"""A capture reports what ran eagerly with torch's own counts, reasons and lines, and nothing if all was compiled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 @functools.cache
 def plain() -> dict[str, Any]:
-    """What torch itself counts and logs, in another process that knows nothing of us."""
+    """Torch's own counts and logs, from a process without compile_lens."""
     done = subprocess.run(
         [sys.executable, interrupted.__file__], capture_output=True, text=True, check=True, timeout=300
     )
@@ -51,7 +51,7 @@ each = pytest.mark.parametrize("fn", interrupted.PROGRAMS, ids=lambda fn: fn.__n
 
 
 def line_of(fn: Callable[..., Any], text: str) -> int:
-    """The line of the only statement of a function that holds a text."""
+    """The line number of the only statement of a function that contains a text."""
     lines, first = inspect.getsourcelines(fn)
     (found,) = (first + i for i, line in enumerate(lines) if text in line)
     return found
@@ -64,7 +64,7 @@ def test_counts_are_torchs(fn: Callable[..., Any]) -> None:
     name, found, torchs = fn.__name__, captured(fn.__name__), plain()[fn.__name__]
     assert outcome.graphs(found) == torchs["graphs"]
     assert len(found.breaks) == len(torchs["breaks"])
-    # torch also logs the recompile that it then refuses for the limit.
+    # torch also logs the recompile that it then refuses because of the limit.
     refused = sum(s.kind == LIMIT for s in found.skipped)
     assert len(found.recompiles) + refused == torchs["recompiles"]
     assert refused == (name == "past_the_limit")
@@ -136,7 +136,7 @@ def test_item_in_try_has_its_own_line_and_hint() -> None:
     assert ending.frames[-1].line == line_of(fn, ".item()")
     (skip,) = found.skipped
     assert (skip.kind, skip.compilation, skip.cause) == (REST, "0/0", ending)
-    first = line_of(fn, "try:")  # it holds a NOP alone, which Dynamo drops on Python 3.13
+    first = line_of(fn, "try:")  # it has only a NOP, which Dynamo drops on Python 3.13
     assert skip.lines in [((line, line_of(fn, "return c.exp()")),) for line in (first, first + 1)]
 
 
@@ -170,7 +170,7 @@ def test_a_body_that_never_ran(name: str) -> None:
     (skip,) = found.skipped
     assert (skip.kind, skip.function) == (NEVER_RAN, name)
     text, first = inspect.getsourcelines(getattr(interrupted, name))
-    assert skip.lines[0][0] > first and skip.lines[-1][1] == first + len(text) - 1  # its body, not its head
+    assert skip.lines[0][0] > first and skip.lines[-1][1] == first + len(text) - 1  # the body, not the head
     assert outcome.state(found) != "compiled"
     assert "nothing ran its body" in outcome.verdict(found)
     assert "Capture " in skip.cause.hint
@@ -207,7 +207,7 @@ def test_a_dispatch_mode_in_which_dynamo_compiles_nothing() -> None:
     with Through():
         found = capture(interrupted.whole, torch.ones(3))
     assert outcome.state(found) == "nothing" and not found.breaks
-    if versions.torch_version() >= (2, 12):  # before, Dynamo does not say why it left a frame
+    if versions.torch_version() >= (2, 12):  # before, Dynamo gives no reason for a skipped frame
         (skip,) = found.skipped
         assert (skip.kind, skip.function, skip.cause.kind) == (WHOLE, "whole", "not traced")
         assert "dispatch mode" in found.nothing_compiled

@@ -1,4 +1,4 @@
-"""The branch on a number that a tensor held, found in the text of a program."""
+"""Branches on a number from a tensor, found in the text of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of compiles and of graph breaks are torch's: those of a process that has never heard of compile_lens."""
+"""Counts of compiles and of graph breaks are torch's own: those of a process without compile_lens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compile_lens.views.words.outcome import verdict
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
-    """What torch says in another process."""
+    """Torch's own report from another process."""
     path = os.path.abspath(broken_programs.__file__)
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=300)
     found: dict[str, Any] = json.loads(ran.stdout)
@@ -48,8 +48,8 @@ def test_one_line_that_breaks_two_frames_is_told_as_one_place() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_what_a_tensor_holds_is_no_size(target: str | None) -> None:
-    """Dynamo has a symbol for what each integer on the CPU holds, such as the count of batches that every batch norm
-    has. A form is for all that a tensor may hold, without a word; and on a device there is no such symbol."""
+    """Dynamo has a symbol for each integer in a CPU tensor, such as the batch counter of a batch norm. A variant serves
+    any value of it, which needs no mention; on a device there is no such symbol."""
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
     made = capture(module, torch.rand(2, 3, 8, 8), **({"target": target} if target else {}))
     assert made.compilations[0].dynamic == ()

@@ -1,4 +1,4 @@
-"""Names of inputs under decorators: held against the value that each parameter gets when the program runs plainly."""
+"""Names of inputs under decorators, checked against the values that the parameters get in a plain run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def given() -> tuple[list[torch.Tensor], torch.Tensor]:
 
 
 def claimed(function: Callable[..., Any], *numbers: torch.Tensor, **named: torch.Tensor) -> dict[str, str]:
-    """Return Dynamo's name of each input, by its name on a page."""
+    """Return Dynamo's name of each input, keyed by its name on the page."""
     capture = compile_lens.capture(function, *numbers, **named)
     one = capture.compilations[-1]
     nodes = one.graphs["dynamo"].nodes
@@ -107,7 +107,7 @@ def claimed(function: Callable[..., Any], *numbers: torch.Tensor, **named: torch
 
 
 def first_number(target: str) -> float:
-    """The first number of what Dynamo names so: ``L_arguments_1_`` is the second tensor."""
+    """The first number of the input with this Dynamo name: ``L_arguments_1_`` is the second tensor."""
     last = target.rstrip("_").rpartition("_")[2]
     known = {"first": 1.0, "second": 2.0, "scale": 9.0}
     return known[last] if last in known else float(last) + (3 if "more" in target else 1)
@@ -120,7 +120,7 @@ def test_an_input_has_the_name_of_the_parameter_that_gets_it(case: str) -> None:
     NAMED[case](*numbers, scale=scale)
     inputs = claimed(NAMED[case], *numbers, scale=scale)
     assert len(SEEN) == 4 and {name: first_number(target) for name, target in inputs.items()} == SEEN
-    torch.compiler.reset()  # it takes a region of another kind for the same
+    torch.compiler.reset()  # Dynamo would reuse the code of a region of another kind
     with compile_lens.watch() as program:
         torch.compile(NAMED[case], backend="eager")(*numbers, scale=scale)
     assert sorted(text.partition(":")[0] for text in program.graphs[-1].inputs) == sorted(SEEN)

@@ -1,4 +1,4 @@
-"""What a program hooked into its tensors and modules sees its own call, as often as eager PyTorch lets it."""
+"""Hooks of a program on its tensors and modules run for the program's own call, as often as in eager PyTorch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def leaf() -> torch.Tensor:
 
 
 class Seen:
-    """Counts what it is called with; a tensor without data is told apart."""
+    """Counts the calls of a hook; tensors without data are counted separately."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -71,7 +71,7 @@ def test_hooks_for_saved_tensors_around_a_capture() -> None:
         run(wave, leaf())[1].sum().backward()
     assert eager.calls == trained.calls
     assert set(eager.calls) == {"pack", "unpack"}
-    # The sum is the caller's; without a backward nothing is unpacked.
+    # The caller adds the sum; without a backward nothing is unpacked.
     with hooks(*(alone := Seen()).pair()):
         wave(leaf())
     assert captured.calls == forward_only.calls == alone.calls == {"pack": alone.calls["pack"]}
@@ -93,7 +93,7 @@ def test_hooks_for_saved_tensors_in_the_function() -> None:
 
 
 def test_offloading_saved_tensors() -> None:
-    """torch's own pair of hooks; what it packs must have data."""
+    """Torch's own pair of hooks needs tensors with data to pack."""
     x, y = leaf(), leaf()
     with torch.autograd.graph.save_on_cpu():
         run(wave, x)[1].sum().backward()
@@ -130,7 +130,7 @@ def test_a_dispatch_mode() -> None:
     reason="torch 2.11 itself calls __torch_function__ of the program while it compiles",
 )
 def test_a_function_mode() -> None:
-    """Torch's own compiler reads attributes of tensors under such a mode; the capture adds nothing to that."""
+    """Torch's own compiler reads attributes of tensors under such a mode; the capture adds no other call."""
 
     class Mode(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -145,7 +145,7 @@ def test_a_function_mode() -> None:
         found.append(seen.calls)
         torch._dynamo.reset()
     assert {k: v for k, v in found[1].items() if k != "__get__"} == found[0]
-    assert found[1]["__get__"] <= 3  # of Dynamo
+    assert found[1]["__get__"] <= 3  # from Dynamo
 
 
 def test_hooks_of_tensors() -> None:
@@ -198,7 +198,7 @@ def test_anomalies_are_not_looked_for_in_what_has_no_data(recwarn: pytest.Warnin
     reason="torch 2.11 itself calls __torch_function__ of the program while it compiles",
 )
 def test_a_subclass() -> None:
-    """Torch reads attributes of it when it compiles; the capture adds no call of its own."""
+    """Torch reads attributes of the subclass when it compiles; the capture adds no call of its own."""
     callers = []
 
     class Counted(torch.Tensor):

@@ -1,6 +1,6 @@
-"""Bytes by one rule before and after: a single operator that became one kernel moves the same in both.
+"""Bytes before and after follow one rule: an operator that becomes one kernel moves the same bytes in both.
 
-The figures that are given were counted by hand: elements times the size of one, of what is read and written.
+The expected figures are hand counts: the number of elements read and written, times the element size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def x(*shape: int) -> torch.Tensor:
 
 
 def at(end: int, *shape: int) -> torch.Tensor:
-    """Indices below ``end``."""
+    """Random indices below ``end``."""
     return (torch.arange(int(torch.tensor(shape).prod())) * 7 % end).reshape(shape)
 
 
@@ -50,13 +50,13 @@ PICKED = 16 * I8 + 2 * 16 * WIDTH * F4
 """Sixteen rows are gathered: their numbers are read, they are read and written."""
 
 BEFORE_AND_AFTER: dict[str, Case] = {
-    # Gathers: what is picked, not the table.
+    # Gathers: the selected elements, not the table.
     "embedding": (lambda w, i: F.embedding(i, w), (x(), at(ROWS, 16)), PICKED),
     "embedding of two dimensions": (lambda w, i: F.embedding(i, w), (x(), at(ROWS, 4, 4)), PICKED),
     "embedding of more rows than there are": (
         lambda w, i: F.embedding(i, w), (x(), at(ROWS, 500)), 500 * I8 + WHOLE + 500 * WIDTH * F4
     ),
-    # Bags: the rows that are added up, not those that come out. It makes two numbers for each bag as well.
+    # Bags: the rows that are summed, not the results. The operator also writes two numbers for each bag.
     "embedding_bag": (
         lambda w, i, b: F.embedding_bag(i, w, b, mode="sum"), (x(500, 16), at(500, 64), torch.arange(0, 64, 8)),
         64 * I8 + 8 * I8 + 64 * 16 * F4 + 8 * 16 * F4 + 2 * 8 * I8,
@@ -78,7 +78,7 @@ BEFORE_AND_AFTER: dict[str, Case] = {
     ),
     "index_select": (lambda x, i: x.index_select(0, i), (x(), at(ROWS, 16)), PICKED),
     "take": (torch.take, (x(), at(ROWS * WIDTH, 9)), 9 * (I8 + 2 * F4)),
-    # Scatters into a new tensor: a copy, then what is placed.
+    # Scatters into a new tensor: a copy, then the scattered elements.
     "index_put": (
         lambda x, i, v: x.index_put((i,), v), (x(), at(ROWS, 16), x(16, WIDTH)), 2 * WHOLE + PICKED
     ),
@@ -116,7 +116,7 @@ BEFORE_AND_AFTER: dict[str, Case] = {
         lambda x, i, v: x.index_copy(0, i, v), (x(), at(ROWS, 16), x(16, WIDTH)), 2 * WHOLE + PICKED
     ),
     "put": (lambda x, i, v: x.put(i, v), (x(), at(ROWS * WIDTH, 9), x(9)), 2 * WHOLE + 9 * (I8 + 2 * F4)),
-    # In place: only what is placed.
+    # In place: the scattered elements only.
     "index_put_": (lambda x, i, v: x.index_put_((i,), v), (x(), at(ROWS, 16), x(16, WIDTH)), PICKED),
     "index_put_ that adds": (
         lambda x, i, v: x.index_put_((i,), v, accumulate=True),
@@ -140,7 +140,7 @@ BEFORE_AND_AFTER: dict[str, Case] = {
     "copy_": (lambda x, y: x.copy_(y), (x(), x()), 2 * WHOLE),
     "copy_ of a row": (lambda x, y: x.copy_(y), (x(), x(WIDTH)), WHOLE + WIDTH * F4),
     "zero_": (lambda x: x.zero_(), (x(),), WHOLE),
-    # Parts of tensors: what is looked at.
+    # Parts of tensors: the elements that are read.
     "a slice": (lambda x: x[10:20].sin(), (x(),), 2 * 10 * WIDTH * F4),
     "every second row": (lambda x: x[::2, 1:5].sin(), (x(),), 2 * 30 * 4 * F4),
     "a row": (lambda x: x[3].sin(), (x(),), 2 * WIDTH * F4),
@@ -173,13 +173,13 @@ BEFORE_AND_AFTER: dict[str, Case] = {
     "flip": (lambda x: x.flip(0), (x(),), 2 * WHOLE),
     "repeat": (lambda x: x.repeat(2, 3), (x(),), 7 * WHOLE),
     "transpose": (lambda x: x.T.contiguous(), (x(),), 2 * WHOLE),
-    # Masks choose among elements that are all looked at.
+    # Masks select among elements, all of which are read.
     "where": (torch.where, (x() > 0, x(), x()), ROWS * WIDTH + 3 * WHOLE),
-    # What only has a shape is not read.
+    # A tensor of which only the shape counts is not read.
     "zeros_like": (torch.zeros_like, (x(),), WHOLE),
     "full_like": (lambda x: torch.full_like(x, 2.0), (x(),), WHOLE),
     "new_ones": (lambda x: x.new_ones(3, 3), (x(),), 9 * F4),
-    # Everything else: what it takes and makes.
+    # Everything else: inputs and results.
     "sin": (torch.sin, (x(),), 2 * WHOLE),
     "add": (torch.add, (x(), x()), 3 * WHOLE),
     "a comparison": (lambda x: x > 0, (x(),), WHOLE + ROWS * WIDTH),
@@ -226,7 +226,7 @@ def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     assert after == quantities.amount(total.bytes_after)
 
 
-# One operator whose bytes differ all the same, and why. Before, as it stands; after, as the code does it.
+# Single operators whose bytes differ, with the reason: as the graph has them, then as the code computes them.
 DIFFER: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int, str]] = {
     "unused": (
         lambda x: x.max(1).values, (x(),), WHOLE + ROWS * (F4 + I8), WHOLE + ROWS * F4,
@@ -253,7 +253,7 @@ def test_where_one_operator_differs_the_code_does(name: str) -> None:
 
 
 def test_an_embedding_is_no_saving() -> None:
-    """The table has 154 MB, 64 rows of it are read: on both sides."""
+    """The table has 154 MB, of which 64 rows are read both before and after."""
     table, rows = torch.zeros(50257, 768), at(50257, 64)
     found = capture(lambda w, i: F.embedding(i, w), table, rows)
     total = found.ledger.total
@@ -297,7 +297,7 @@ def test_the_gradient_of_an_embedding_is_placed_in_rows() -> None:
 
 
 def test_an_index_of_a_torch_function_is_not_guessed() -> None:
-    """What Dynamo saw names no ATen operator: the whole table would be a wrong figure."""
+    """A node of Dynamo's graph names no ATen operator; counting the whole table would be wrong."""
     found = capture(lambda w, i: F.embedding(i, w), x(), at(ROWS, 16))
     (node,) = [n for n in found.compilations[0].graphs["dynamo"].nodes if n.compute]
     assert (node.reads, node.writes) == (None, None)
@@ -314,7 +314,7 @@ def test_a_write_that_is_returned_as_well_is_another_one() -> None:
 
 
 def test_a_tensor_that_is_copied_onto_itself_is_not_moved() -> None:
-    """Python gives what ``+=`` returns back to ``x[1:3]``; torch sees that both are the same elements."""
+    """Python assigns the result of ``+=`` back to ``x[1:3]``; torch sees that both are the same elements."""
 
     def f(x: torch.Tensor, y: torch.Tensor) -> None:
         x[1:3] += 1  # two rows are read and written
@@ -353,7 +353,7 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
 
 
 def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:
-    """The bytes of the headline, the same in every view."""
+    """The bytes in the headline, which are the same in every view."""
     found = capture(f, *args)
     (_, line) = outcome.saving(found.ledger)
     assert f"    {outcome.saved(line)}\n" in full(found)
@@ -428,7 +428,7 @@ MASKS = [mask for mask in itertools.product((False, True), repeat=3) if any(mask
 def test_the_backward_of_a_convolution_reads_what_its_gradients_need(
     mask: tuple[bool, ...], transposed: bool
 ) -> None:
-    """An argument is read if a gradient that is wanted is another for another one. A library may return more."""
+    """An argument is read if it changes a requested gradient. A library may return more gradients than requested."""
     image, kernel = x(2, 3, 8, 8), x(3, 3, 3, 3)
     rest = ([3], [1, 1], [0, 0], [1, 1], transposed, [0, 0], 1, list(mask))
     gradient = x(*(2, 3, 10, 10) if transposed else (2, 3, 6, 6))
@@ -480,7 +480,7 @@ def test_a_convolution_that_trains_in_part_reads_in_part(trained: str) -> None:
 def test_what_is_written_over_is_not_read(
     function: Callable[..., Any], inputs: tuple[tuple[int, ...], ...], nbytes: int
 ) -> None:
-    """Counted by hand: four bytes a number."""
+    """By hand, with four bytes for each number."""
     (compilation,) = capture(function, *(torch.rand(shape) for shape in inputs)).compilations
     assert sum(op.nbytes or 0 for op in compilation.eager or ()) == nbytes
 
@@ -488,7 +488,7 @@ def test_what_is_written_over_is_not_read(
 @pytest.mark.full
 @pytest.mark.parametrize("trained", [False, True])
 def test_the_backward_of_a_sampler_reads_the_neighbours_of_each_point(trained: bool) -> None:
-    """By hand: few points of a large image. Torch computes the gradient of the grid in any case, from the image."""
+    """By hand: few points of a large image. Torch always computes the gradient of the grid, which reads the image."""
     image, grid = torch.rand(1, 3, 64, 64, requires_grad=True), torch.rand(1, 2, 2, 2, requires_grad=trained)
     (compilation,) = capture(lambda x, g: F.grid_sample(x, g, align_corners=False), image, grid).compilations
     (backward,) = (
@@ -502,7 +502,7 @@ def test_the_backward_of_a_sampler_reads_the_neighbours_of_each_point(trained: b
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_margin_loss_reads_the_weights_of_its_targets(weighted: bool) -> None:
-    """By hand: two of 70 classes have a target, one of them twice."""
+    """By hand: two of 70 classes are targets, one of them twice."""
     scores, targets = torch.randn(3, 70, requires_grad=True), torch.tensor([4, 4, 17])
     weights = torch.rand(70) if weighted else None
 
@@ -528,7 +528,7 @@ def test_a_margin_loss_reads_the_weights_of_its_targets(weighted: bool) -> None:
     ],
 )
 def test_what_quantizes_moves_bytes_that_are_not_known(quantized: Callable[..., Any]) -> None:
-    """Real results have one byte for each element, those of fake tensors four: the sum is of the sine alone."""
+    """Quantized tensors have one byte per element, fake ones four; so the sum includes the sine only."""
     given = torch.ones(4, 8)
     assert torch.quantize_per_tensor(given, 0.1, 0, torch.quint8).element_size() == 1
     with FakeTensorMode() as mode:

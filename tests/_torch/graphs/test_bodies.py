@@ -1,4 +1,4 @@
-"""Bodies that tracing runs in line: a user's own backward, a checkpointed block. Their lines lead to themselves."""
+"""Bodies that tracing inlines (a custom backward, a checkpointed block): their lines lead to their own kernels."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def test_lines_of_a_users_own_backward(target: str | None) -> None:
         (kernel,) = found.chain.kernels(__file__, line_of(text))
         assert kernel.phase == "backward", text
     (forward, backward) = found.chain.kernels(__file__, line_of("y = x.exp()"))
-    assert (forward.phase, backward.phase) == ("forward", "backward")  # it is worked out again there
+    assert (forward.phase, backward.phase) == ("forward", "backward")  # recomputed in the backward
     joint = {n.name: n for n in found.compilations[0].graphs["joint"].nodes}
     innermost = {name: n.frames[-1].line for name, n in joint.items() if n.frames}
     assert innermost["clamp_min"] == innermost["clamp_max"] == line_of("c = torch.clamp(g, -1.5, 1.5)")
-    assert not joint["tanh"].derivative and joint["div"].derivative  # log's derivative is autograd's
+    assert not joint["tanh"].derivative and joint["div"].derivative  # autograd derives log
 
 
 def test_numbers_of_a_users_own_backward_lead_to_the_operator_that_has_them() -> None:
-    """The oracle is the text: each number stands on one Python line only."""
+    """The oracle is the program text, in which each number stands on one Python line only."""
     found = capture(own, leaf(64))
     (kernel,) = (k for k in found.kernels if k.phase == "backward")
     bodies = dict(found.compilations[0].graphs["dynamo"].subgraphs)
@@ -108,13 +108,13 @@ def test_the_derivatives_of_a_checkpointed_block_are_of_its_operators() -> None:
     ],
 )
 def test_what_an_operator_in_place_moves(fn: Callable[..., object], moved: int) -> None:
-    """By hand, of 1,000 floats each: what is written into counts, also where nothing is returned."""
+    """By hand, with 1,000 floats each: the tensor that is written counts even if nothing is returned."""
     ops = capture(fn, torch.rand(1000), torch.rand(1000)).compilations[0].eager
     assert ops is not None and [op.nbytes for op in ops] == [moved], ops
 
 
 def test_a_node_of_a_body_says_why_it_has_no_origin_only_where_it_has_none() -> None:
-    """Of a body, and not what holds of an input or of a constant of the graph that calls it."""
+    """The reason applies to a node of a body, not to an input or a constant of the calling graph."""
 
     def branches(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda y: y.sin() * 2, lambda y: y.cos(), (x,))

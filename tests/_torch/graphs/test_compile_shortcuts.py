@@ -1,4 +1,4 @@
-"""What torch makes of its graphs for nobody is left out of a capture; who asks for it has it."""
+"""A capture skips the graph copies and texts that nobody reads; a program that requests them gets them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def leaves() -> tuple[torch.Tensor, ...]:
 
 
 class Calls:
-    """Counts the calls of a function of torch's, which it stands for."""
+    """Counts the calls of a torch function, which it replaces."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
         self.count = 0
@@ -53,7 +53,7 @@ def test_no_graph_is_made_python_that_nobody_calls(monkeypatch: pytest.MonkeyPat
     with torch._inductor.config.patch(force_disable_caches=True):
         torch._dynamo.reset()
         torch.compile(loss)(*leaves()).backward()
-    assert compiled.count - before > dynamos  # plain torch does
+    assert compiled.count - before > dynamos  # plain torch recompiles more
 
 
 def test_a_module_that_a_pass_makes_is_called_as_ever() -> None:
@@ -80,7 +80,7 @@ def test_a_module_that_a_pass_makes_is_called_as_ever() -> None:
 def test_graphs_are_copied_for_the_minifier_if_it_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Calls(monkeypatch, torch.fx.Graph, "__deepcopy__")
     capture(loss, *leaves())
-    assert copied.count == 0  # nor is the backward graph for a call that does not come
+    assert copied.count == 0  # nor is the backward graph copied for a call that never comes
     capture(loss, *leaves(), build=True)
     without, copied.count = copied.count, 0
     with torch._dynamo.config.patch(repro_after="aot"):
@@ -91,7 +91,7 @@ def test_graphs_are_copied_for_the_minifier_if_it_may_run(monkeypatch: pytest.Mo
 @pytest.mark.full
 def test_a_graph_is_written_as_a_program_for_torchs_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     written = Calls(monkeypatch, after_aot, "generate_compiler_repro_string")
-    monkeypatch.setattr(TRACE, "handlers", [])  # pytest reads along
+    monkeypatch.setattr(TRACE, "handlers", [])  # pytest also reads the trace
     capture(loss, *leaves())
     assert written.count == 0
     records: list[logging.LogRecord] = []

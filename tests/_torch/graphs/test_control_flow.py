@@ -1,4 +1,4 @@
-"""Launches in loops and branches. The oracle calls the module that Inductor built, and counts its kernels' calls."""
+"""Launches in loops and branches. The oracle calls the module that Inductor built, and counts its kernel calls."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def twice(n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def really(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
-    """How often each call of the module that Inductor built, which is built once, calls its kernels."""
+    """Build the module once, and return the number of kernel launches of each call."""
     torch._dynamo.reset()
     modules: list[Any] = []
     real = PyCodeCache.load_by_key_path
@@ -119,7 +119,7 @@ PLACES = (1, 0) if torch_version() >= (2, 15) else (0, 1)
 
 
 def after(count: Count, turns: list[list[int]], ways: list[int]) -> int:
-    """What a count comes to for a call whose loops turn so often, each turn with its own ways."""
+    """The value of a count for given loops, each iteration with its branches, and for the branches taken."""
     total = count.fixed
     for inner, each in zip(count.iterations, turns, strict=True):
         total += sum(after(inner, [], [way] if inner.branches else []) for way in each)
@@ -190,11 +190,11 @@ def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
     total = compile_lens.capture(loop, torch.tensor(3), X).ledger.total
     for moved in (total.bytes_before, total.bytes_after):
         assert isinstance(moved, AtLeast) and moved.basis == "modelled" and moved.most is None
-        # One turn: sin reads and writes 64 bytes, the product reads twice 64 and writes 64, the counter is 8 bytes.
+        # One iteration: sin reads and writes 64 bytes, the product reads 128 and writes 64, the counter has 8 bytes.
         assert moved.count.iterations[0].fixed >= 64 * 5 + 16
     total = compile_lens.capture(branch, torch.tensor(1), X).ledger.total
     assert isinstance(total.bytes_after, AtLeast)
-    # The one way reads and writes 64 bytes; the other makes two products and two cosines.
+    # One branch reads and writes 64 bytes; the other computes two products and two cosines.
     assert total.bytes_after.most - total.bytes_after.least == (2 * 192 + 2 * 128) - 128
 
 
@@ -263,7 +263,7 @@ def test_the_words_of_counts() -> None:
     )  # type: ignore[union-attr]
     assert summed([Figure(1), None, Figure(4)]).text() == "≥ 5 (2 of 3 graphs)"  # type: ignore[union-attr]
     assert summed([None, None]) is None and summed([]) == 0
-    # The way that a forward takes its backward takes too: 1 + 4 and 2 + 1 cannot happen.
+    # A backward takes the branch that its forward took: 1 + 4 and 2 + 1 cannot happen.
     ways = [AtLeast(Count(0, (), ((Count(1), Count(2)),))), AtLeast(Count(0, (), ((Count(1), Count(4)),)))]
     assert str(summed(ways)) == "2 to 6" and str(summed(ways[:1])) == "1 or 2"
     assert str(summed([summed(ways), Figure(1)])) == "3 to 7"
@@ -294,8 +294,8 @@ def call(args):
 @pytest.mark.parametrize(
     ("target", "moved"),
     [
-        (None, 400 + 4 + 4 + 1),  # C++: two groups in one function; the sum is stored, and loaded again
-        ("h100", 400 + 1),  # Triton: one group, and no pointer to a sum
+        (None, 400 + 4 + 4 + 1),  # C++: two fused groups in one function; the sum is stored and loaded again
+        ("h100", 400 + 1),  # Triton: one fused group, and no pointer to a sum
     ],
 )
 def test_the_kernel_of_a_condition_moves_what_its_code_accesses(target: str | None, moved: int) -> None:

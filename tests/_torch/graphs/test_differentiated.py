@@ -1,4 +1,4 @@
-"""Of which operator a part of the backward is the derivative, where numbers of autograd mislead: lines by hand."""
+"""The forward op of each gradient in the backward, in programs whose autograd numbers mislead: lines by hand."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def lines(made: Capture, addresses: Iterable[tuple[str, str, str]]) -> set[int]:
 
 
 def differentiated(function: Callable[..., Any]) -> tuple[Capture, set[int]]:
-    """The lines for whose derivative anything of the backward is there, counted from the function's first."""
+    """Lines with a gradient in the backward, counted from the first line of the function."""
     made = capture(function, torch.rand(8, requires_grad=True))
     first = function.__code__.co_firstlineno  # type: ignore[attr-defined]
     cid, joint = made.compilations[0].id, made.compilations[0].graphs["joint"]
@@ -100,7 +100,7 @@ def differentiated(function: Callable[..., Any]) -> tuple[Capture, set[int]]:
 def test_each_line_with_a_derivative_is_told_and_no_other(
     function: Callable[..., Any], wanted: set[int]
 ) -> None:
-    """What compares has none; of a view that was written into it is that of the write."""
+    """A comparison has no gradient; the gradient of a view that was written into belongs to the write."""
     made, found = differentiated(function)
     assert found == wanted
     joint = made.compilations[0].graphs["joint"]
@@ -118,7 +118,7 @@ def test_operators_in_place_are_named_where_their_derivative_is_computed() -> No
     versions.torch_version() < (2, 12), reason="a hook is an autograd.Function in Dynamo's graph"
 )
 def test_what_a_hook_computes_is_of_no_operator_and_of_no_line() -> None:
-    """Torch's trace of it is that of a line after it."""
+    """Torch's trace attributes the hook's operators to a later line."""
     made, found = differentiated(hooked)
     assert found == {1, 4}
     one = made.compilations[0]
@@ -137,7 +137,7 @@ def both_results(x: Any) -> Any:
 
 
 def test_gradients_of_results_that_are_added_up_serve_what_made_the_results() -> None:
-    """Nothing of the program stands between the sum and the gradients that come in."""
+    """No operator of the program stands between the sum and the incoming gradients."""
     made = capture(both_results, torch.rand(8, requires_grad=True))
     first = both_results.__code__.co_firstlineno
     joint = made.compilations[0].graphs["joint"]

@@ -1,4 +1,4 @@
-"""What eager PyTorch dispatches for checkpoints and for a program's own derivatives, against plain PyTorch."""
+"""Operators that eager PyTorch dispatches for checkpoints and custom derivatives, against plain PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
 class Both(torch.autograd.Function):
-    """Several results, one of them kept, and a number beside them."""
+    """Returns several results, one of them saved, and takes a number."""
 
     @staticmethod
     def forward(
@@ -37,7 +37,7 @@ class Both(torch.autograd.Function):
 
 
 class Largest(torch.autograd.Function):
-    """A result without a derivative."""
+    """Has a result without a derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,7 +57,7 @@ class Largest(torch.autograd.Function):
 
 
 class Unlike(torch.autograd.Function):
-    """It looks at which gradients there are, which no graph of Dynamo's shows."""
+    """Checks which gradients exist, which no graph of Dynamo shows."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -77,7 +77,7 @@ def block(x: torch.Tensor) -> torch.Tensor:
 
 
 def ends_without_need(x: torch.Tensor) -> torch.Tensor:
-    """No derivative needs what follows the sine: recomputation stops early."""
+    """No derivative needs the operators after the sine, so recomputation stops early."""
     return x.cos().sin() + x.detach().exp().log().sqrt()
 
 
@@ -180,7 +180,7 @@ def dispatched(function: Callable[..., Any]) -> dict[str, dict[str, int]]:
 
 
 def counts(forward: Dispatched, backward: Dispatched) -> dict[str, dict[str, int]]:
-    """Less what sets aside or looks at memory otherwise, and is no work."""
+    """Counts without allocations and ``unsafe_view``, which do no work."""
     return {
         phase: {n: count for n, count in seen.work.items() if "empty" not in n and "unsafe_view" not in n}
         for phase, seen in (("forward", forward), ("backward", backward))

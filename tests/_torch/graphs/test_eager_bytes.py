@@ -34,12 +34,12 @@ def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> No
 @pytest.mark.parametrize("trains", [True, False])
 @pytest.mark.parametrize("frozen", ["input", "weight", "input and weight"])
 def test_the_backward_of_a_batch_norm_writes_the_gradients_that_are_wanted(frozen: str, trains: bool) -> None:
-    """Eager PyTorch makes no gradient that nobody asks for; what its kernels read does not depend on that."""
+    """Eager PyTorch computes only the requested gradients; the reads of its kernels do not depend on them."""
     norm = torch.nn.BatchNorm2d(3).train(trains)
     norm.weight.requires_grad_("weight" not in frozen)  # type: ignore[union-attr]
     x = torch.rand(2, 3, 4, 4, requires_grad="input" not in frozen)
     writes = sum(4 * one.numel() for one in (x, norm.weight, norm.bias) if one.requires_grad)
-    reads = 4 * (2 * x.numel() + 3 + 2 * 3)  # gradient and input; weight; mean and spread, saved or running
+    reads = 4 * (2 * x.numel() + 3 + 2 * 3)  # gradient and input; weight; mean and variance, saved or running
     row = next(row for row in capture(norm, x).ledger.rows if row.name == "backward")
     assert row.eager_bytes is not None and int(row.eager_bytes) == reads + writes
 
@@ -125,7 +125,7 @@ gives."""
 
 
 def unlike(names: Sequence[str]) -> list[str]:
-    """What differs between a capture and eager PyTorch for samples of entries of OpInfo."""
+    """Differences between a capture and eager PyTorch for samples of OpInfo entries."""
     pytest.importorskip("expecttest", reason="torch's list of operators needs it: pip install expecttest")
     known = entries()
     rows = [
@@ -148,7 +148,7 @@ def test_all_of_opinfo_dispatches_and_moves_what_eager_pytorch_does(part: int) -
 
 
 class Dispatched(TorchDispatchMode):
-    """Counts every dispatch, also those that a subclass of tensors takes and the operators that it then calls."""
+    """Counts every dispatch, including those that a tensor subclass handles and the operators that it then calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ NORMALISATIONS = {
 @pytest.mark.parametrize("name", NORMALISATIONS)
 @pytest.mark.cases(full=4)
 def test_a_normalisation_has_results_in_the_types_of_its_kernel(name: str, dtype: torch.dtype) -> None:
-    """Parameters in float32 and an input in bfloat16, as autocast has them."""
+    """Parameters in float32 and an input in bfloat16, as under autocast."""
     module, shape = NORMALISATIONS[name]
     x = torch.rand(shape, dtype=dtype, requires_grad=True)
     assert differences(lambda x: module(x) * 2, (x,), {}, module.parameters()) == ("", [])

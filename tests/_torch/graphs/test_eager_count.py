@@ -1,4 +1,4 @@
-"""What eager PyTorch dispatches for a graph, against plain PyTorch, which runs the same."""
+"""Operators that eager PyTorch dispatches for a graph, against a plain PyTorch run of the same program."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ print(json.dumps([profiled(torch.no_grad), profiled(torch.inference_mode), calle
 @pytest.mark.full
 @pytest.mark.usefixtures("warm")
 def test_in_inference_mode_what_is_made_of_others_is_counted_as_those() -> None:
-    """The profiler sees the same run there as without gradients, where a mode sees each of the others."""
+    """The profiler sees the same run as without gradients; a dispatch mode sees each of the decomposed operators."""
     done = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True)
     without, inference, called = json.loads(done.stdout.splitlines()[0])
     assert without == inference
@@ -73,7 +73,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_a_size_that_is_kept_from_the_compiler_is_counted_with(target: str | None) -> None:
-    """With ``mark_unbacked`` Dynamo's symbol has no number; the tensor has one."""
+    """``mark_unbacked`` gives Dynamo's symbol no number; the tensor has one."""
     x = torch.rand(16, 8)
     torch._dynamo.decorators.mark_unbacked(x, 0)
     found, _ = perform(
@@ -95,7 +95,7 @@ def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
             Call.read(lambda x: lstm(x)[0], (x,), None, CaptureOptions(target="h100"), model=resolve("h100"))
         )
     (compilation,) = found.compilations
-    if compilation.eager is None:  # a build with CUDA has it, and may lack a driver or a device
+    if compilation.eager is None:  # a build with CUDA has the library, and may lack a driver or a device
         _, _, absent = compilation.eager_note.partition("torch.lstm calls a library of the device, ")
         reasons = "which this build of PyTorch lacks", "whose driver is not here", "which is not here"
         assert absent in reasons
@@ -103,7 +103,7 @@ def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
 
 
 class Computed(TorchDispatchMode):
-    """Counts the operators that compute numbers: no view, and no shape rule, which makes tensors without data."""
+    """Counts operators that compute numbers: no views, and no shape rules, whose tensors have no data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def chosen(x: torch.Tensor) -> torch.Tensor:
     ids=["forward of reverse", "forward of forward", "reverse of forward"],
 )
 def test_second_derivatives_count_what_computes(taken: Callable[..., Any]) -> None:
-    """A tangent of zeros is no tensor of numbers: torch asks what shape a sum with it has, on the meta device."""
+    """A zero tangent has no data: torch infers the shape of a sum with it on the meta device."""
     x = torch.rand(3)
     with Computed() as plain:
         taken(chosen)(x)
@@ -210,7 +210,7 @@ def in_one_line_by_index(x: torch.Tensor) -> torch.Tensor:
 )
 @pytest.mark.cases(full=4)
 def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Its derivative is one ``stack``; what the program indexes itself has one for each."""
+    """Its derivative is one ``stack``; indexing by the program has one operator for each element."""
     (compilation,) = perform(Call.read(function, (torch.rand(12, 4, requires_grad=True),)))[0].compilations
     x = torch.rand(12, 4, requires_grad=True)
     with Dispatched() as forward:
@@ -240,7 +240,7 @@ def pushed(x: torch.Tensor) -> torch.Tensor:
 def test_a_view_in_place_and_a_question_are_no_work(
     function: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...], work: str
 ) -> None:
-    """By hand: a view in place changes a shape alone, and what forward mode asks of memory changes nothing."""
+    """By hand: an in-place view changes only a shape, and the memory checks of forward mode change nothing."""
     x = torch.rand(shape)
     with Dispatched() as plain:
         function(x)
@@ -330,7 +330,7 @@ def one_array(x: Any) -> Any:
     [(with_arrays, torch.rand(4), "sin, max, mul"), (one_array, numpy.ones((2, 3)), "sum, add")],
 )
 def test_functions_of_numpy_are_counted_as_captured(function: Any, given: Any, names: str) -> None:
-    """PyTorch dispatches the addition of the first one alone: it runs no operator for an array."""
+    """PyTorch dispatches only the addition of the first function: it runs no operator for an array."""
     captured = capture(function, given)
     assert captured.ledger.total.as_captured
     assert f"NumPy runs {names}, and PyTorch dispatches nothing" in " ".join(captured.ledger.total.notes)
@@ -435,7 +435,7 @@ def test_the_headline_says_of_which_program_its_operators_are(kind: str, start: 
 
 
 def test_compiled_autograd_does_not_compile_the_count() -> None:
-    """A program that asks for it has no more graphs in a capture than without: its backward is outside."""
+    """A program that enables it has the same graphs as one that does not: its backward runs outside the capture."""
     x = torch.rand(4, requires_grad=True)
     plain = capture(lambda x: (x.sin() * x).sum(), x)
     with torch._dynamo.config.patch(compiled_autograd=True):
@@ -449,7 +449,7 @@ def inside(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_an_operator_that_aot_autograd_opens_counts_as_what_it_calls() -> None:
-    """The compiler is handed its insides: one operator before against the kernels of all of them would save nothing."""
+    """The compiler gets the decomposition: one operator before, against all of its kernels, would show no saving."""
     opened = torch.library.triton_op("of_this_test::opened", inside, mutates_args={})
     opened.register_autograd(lambda ctx, grad: opened(grad) + 1)
     x = torch.rand(8, 4, requires_grad=True)

@@ -1,5 +1,5 @@
-"""FlexAttention's kernel computes the program's ``score_mod`` and ``mask_mod``. The oracle is the generated text: each
-number stands on one Python line only, and the kernels that have it in their code compute that line."""
+"""FlexAttention's kernel computes the program's ``score_mod`` and ``mask_mod``. The oracle is the generated code: each
+number stands on one Python line only, and the kernels whose code contains it compute that line."""
 
 from __future__ import annotations
 

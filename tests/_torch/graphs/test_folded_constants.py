@@ -1,6 +1,6 @@
-"""Constants that Inductor works out: the lines of all from which one is computed are linked to the kernel that has it.
+"""Constants that Inductor folds: every line that contributes to one is linked to the kernel that contains it.
 
-The oracle changes the number of a line and compiles again: the kernels of other text are those that the line reaches.
+The oracle changes the number in a line and recompiles: the line reaches exactly the kernels whose text changed.
 """
 
 from __future__ import annotations

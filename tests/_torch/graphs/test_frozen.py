@@ -1,4 +1,4 @@
-"""Freezing makes the graph anew and works out what depends on weights alone. The oracles are the generated text, where
+"""Freezing rebuilds the graph and folds what depends on weights only. The oracles are the generated code, in which
 each number stands on one line of the program only, and torch's own source lines of the frozen graph."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def line(text: str) -> int:
 
 
 def frozen(everywhere: bool) -> Capture:
-    """By an option for the backend alone Dynamo keeps the weights as inputs, and nothing can be worked out of them."""
+    """Capture a model with freezing. As a backend option only, Dynamo keeps the weights as inputs, so nothing folds."""
     model = Model().eval()
     with torch.no_grad(), config.patch(freezing=everywhere):
         return capture(model, torch.rand(2, 3, 8, 8), options=None if everywhere else {"freezing": True})
@@ -85,7 +85,7 @@ def relu_of(*layers: torch.nn.Module) -> torch.nn.Module:
 
 
 class Sum(torch.nn.Module):
-    """Two convolutions of one image, of which oneDNN adds one to the other in place."""
+    """Adds two convolutions of one image, which oneDNN does in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Sum(torch.nn.Module):
 
 
 LIBRARY_CALLS = {
-    # A model, its input, and the bytes that each call of oneDNN or MKL reads and writes: image, weight, bias, result.
+    # A model, its input, and the bytes that each oneDNN or MKL call reads and writes: image, weight, bias, result.
     "convolution": (relu_of(torch.nn.Conv2d(3, 4, 2, stride=4)), (1, 3, 16, 16), [(4 * (3 * 64 + 48 + 4), 256)]),
     "transposed": (
         relu_of(torch.nn.ConvTranspose2d(3, 4, 1, stride=2, padding=2)),

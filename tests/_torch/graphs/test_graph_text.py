@@ -1,4 +1,4 @@
-"""The text of each graph is what torch writes for it, however seldom it is written."""
+"""The text of each graph is the text that torch prints for it, though the capture prints it rarely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def leaf() -> torch.Tensor:
 
 @pytest.mark.full
 def test_every_text_is_what_torch_would_write_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each graph is printed anew by torch at the very moment at which the record takes its text."""
+    """Torch prints each graph again at the moment when the record takes its text."""
     pairs: list[tuple[str, str]] = []
     real = graph_text.readable
 
@@ -53,9 +53,9 @@ def test_a_graph_that_stays_as_it_is_is_written_once(monkeypatch: pytest.MonkeyP
         return written[-1]
 
     monkeypatch.setattr(torch.fx.GraphModule, "print_readable", counting)
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "handlers", [])  # pytest reads along
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "handlers", [])  # pytest also reads the trace
     found = capture(wave, leaf()).compilations[0]
-    # dynamo (and pre_grad), joint, and forward and backward before and after their post-grad passes
+    # dynamo (and pre_grad), joint, forward and backward, each before and after its post-grad passes
     assert len(written) == 6
     assert found.graphs["dynamo"].text == found.graphs["pre_grad"].text
     assert {g.text for key, g in found.graphs.items() if "loops" not in key and "groups" not in key} == set(
@@ -68,7 +68,7 @@ def test_a_stack_trace_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     real = torch.fx.graph._parse_stack_trace
 
     def reading(trace: str, *args: Any, **options: Any) -> Any:
-        if hooks.current() is not None:  # Dynamo writes its graph before it is handed over
+        if hooks.current() is not None:  # Dynamo prints its graph before the backend gets it
             read.append(trace)
         return real(trace, *args, **options)
 

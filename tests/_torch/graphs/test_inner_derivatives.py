@@ -1,6 +1,6 @@
-"""Derivatives that the program takes itself are linked to the lines that they are of, held against changed programs.
+"""Derivatives that the program computes itself are linked to the lines that they differentiate.
 
-A line of the loss is changed: the terms of the kernels that are not there any more were that line's.
+The oracle is a changed program: kernel terms that disappear with a changed line of the loss belong to that line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def inputs(taken: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def terms(function: Callable[..., Any], taken: str, mark: str) -> tuple[Counter[str], list[set[int]]]:
-    """How often a term stands in the kernels, and the lines that each is linked to."""
+    """Count a term in the kernels, and return the lines that each occurrence is linked to."""
     seen = compile_lens.capture(function, *inputs(taken))
     linked = []
     for kernel in seen.kernels:
@@ -85,7 +85,7 @@ def test_a_term_is_linked_to_the_line_that_it_is_the_derivative_of(
 
 
 def test_hooks_of_autograd_are_as_they_were() -> None:
-    """The gradient is that of plain PyTorch, and a backward of the program's own nodes is left alone."""
+    """The gradient is plain PyTorch's, and the program's own autograd nodes keep their backward."""
 
     def loss(x: torch.Tensor) -> torch.Tensor:
         return (x.sin() ** 3).sum()

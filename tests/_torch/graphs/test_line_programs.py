@@ -1,7 +1,7 @@
-"""Which Python lines each line of a kernel leads to, checked against what changes when one Python line does.
+"""Links from kernel lines to Python lines, checked against the kernel text that changes with a Python line.
 
-Nothing here asks for the names that a chain goes through: a program is compiled as it is and with one line changed, and
-the texts of the kernels are compared, forward and backward, for every back end.
+The check reads none of the names in a chain: it compiles a program as it is and with one line changed, and compares
+the kernel texts, forward and backward, for every back end.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def lines_of(program: Program, position: int, choice: int, options: dict[str, An
 
 
 def checked(program: Program, options: dict[str, Any]) -> tuple[list[str], int, int]:
-    """What is wrong, how many lines changed, how many lines computed."""
+    """Return the faults, the number of changed lines, and the number of lines that compute."""
     found: list[str] = []
     total = 0
     first = lines_of(program, -1, 0, options)
     for position, choice in program.choices():
         other = lines_of(program, position, choice, options)
         wrong, changed = faults(first, other, position + FIRST, without=choice == 2)
-        if choice == 1:  # and what stands in the place of what changed
+        if choice == 1:  # and the text that replaced the changed lines
             back, here = faults(other, first, position + FIRST, without=False)
             wrong, changed = wrong + back, changed + here
         found += [f"{program.lines[position]}: {fault}" for fault in wrong]
@@ -73,7 +73,7 @@ def test_there_are_forty_programs() -> None:
     reason="this torch merges no value of the forward alone with one of the backward",
 )
 def test_an_origin_that_a_merge_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what keeps the origins of merged nodes, the check above fails."""
+    """Without the hook that keeps the origins of merged nodes, the check above fails."""
     program = next(p for p in PROGRAMS if p.name == "waves")
     monkeypatch.setattr(rewrite_origins, "merges", lambda old, new: [])
     assert "torch._functorch.partitioners:fx_graph_cse" in hooks._registry

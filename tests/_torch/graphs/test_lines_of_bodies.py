@@ -1,5 +1,5 @@
-"""Lines inside of bodies lead to the kernels that compute them. The oracle is the generated text: each number stands on
-one Python line only, and the kernels that have it in their code compute that line."""
+"""Lines inside bodies lead to the kernels that compute them. The oracle is the generated code: each number stands on
+one Python line only, and the kernels whose code contains it compute that line."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_line_of_a_body_leads_to_the_kernels_with_its_number(
             assert computing, number
             reached = {k.name for k in found.chain.kernels(__file__, line)}
             assert computing <= reached, (text, computing, reached)
-            if "cond(" not in text:  # the line of a call has the kernels of its bodies as well
+            if "cond(" not in text:  # the line of a call also has the kernels of its bodies
                 assert reached == computing, (text, computing, reached)
     assert seen >= 4
     assert found.coverage().total.line_share == found.coverage().total.kernel_share == 1

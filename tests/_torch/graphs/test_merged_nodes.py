@@ -1,4 +1,4 @@
-"""Equal values that torch merges into one: the one that stays leads to every line that it is there for."""
+"""When torch merges equal values into one node, that node leads to every line that needs it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def thrice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def line(fn: Callable[..., Any], text: str) -> int:
-    """The line of a function that holds a text."""
+    """The line number of the line in a function that contains a text."""
     lines, first = inspect.getsourcelines(fn)
     return next(first + i for i, code in enumerate(lines) if text in code)
 
@@ -68,7 +68,7 @@ def kernel(found: Capture, phase: str) -> Kernel:
 
 
 def python_lines(found: Capture, phase: str, text: str) -> set[int]:
-    """The Python lines of the lines of a kernel that hold a text."""
+    """Python lines of the kernel lines that contain a text."""
     one = kernel(found, phase)
     texts = one.source.splitlines()
     numbers = [mark.line for mark in one.lines if text in texts[mark.line - 1]]
@@ -82,7 +82,7 @@ def python_lines(found: Capture, phase: str, text: str) -> set[int]:
 def test_a_derivative_that_is_another_lines_value_has_both_lines(phase: str, text: str) -> None:
     found = capture(waves, grad(1000))
     a, b = line(waves, "a = "), line(waves, "b = ")
-    # The backward works both out again: each value of the forward is the program's alone.
+    # The backward recomputes both: each value of the forward belongs to the program only.
     own = {a, b} if phase == "backward" else {a if "sin" in text else b}
     assert python_lines(found, phase, text) == own
     assert python_lines(found, phase, "static_cast<float>(2.0)") == {line(waves, "return")}
@@ -141,11 +141,11 @@ def test_nothing_is_merged_where_the_partitioner_is_told_not_to() -> None:
         found = capture(waves, grad(1000))
     assert not [p for p in found.compilations[0].passes if p.name == "fx_graph_cse"]
     assert found.coverage().unexplained_nodes == 0
-    # The kernel computes it once all the same, and names both.
+    # The kernel still computes it once, and names both.
     assert python_lines(found, "backward", ".cos()") == {line(waves, "a = ")}
 
 
-# For whose derivative.
+# Gradients.
 def squared(x: torch.Tensor) -> torch.Tensor:
     a = torch.sin(x)
     b = torch.tanh(a)
@@ -153,7 +153,7 @@ def squared(x: torch.Tensor) -> torch.Tensor:
 
 
 def whose(found: Capture, text: str) -> set[int]:
-    """The Python lines for whose derivative the lines of the backward's kernel are there that hold a text."""
+    """Forward lines whose gradient the backward kernel computes on lines that contain a text."""
     one = kernel(found, "backward")
     texts = one.source.splitlines()
     chain = found.chain
@@ -213,7 +213,7 @@ def test_operators_of_one_name_have_their_line() -> None:
     assert words == {f"sin of line {first + 1}", f"sin of line {first + 2}"}
 
 
-# Nothing goes without a word.
+# Every removed node has a reason.
 
 
 def test_no_joint_node_vanishes() -> None:

@@ -1,4 +1,4 @@
-"""The table of what an operator looks at, against operators that are given other numbers."""
+"""The table of operand reads, checked against runs of each operator with other values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHOWS_NOTHING = {
 
 
 def unread(reads: dict[tuple[str, str], Reads]) -> list[str]:
-    """Arguments that no probe saw looked at, and the table has as read whole; and the other way round."""
+    """Arguments that the table lists as fully read but no probe saw read, and the reverse."""
     rows = []
     for (name, argument), seen in reads.items():
         namespace, base, overload = name.split(".")
@@ -90,5 +90,5 @@ def test_what_an_operator_looks_at_is_what_the_table_says() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 def test_what_each_operator_of_opinfo_looks_at_is_what_the_table_says() -> None:
-    """All entries in one test: samples of one entry may look at what those of another do not."""
+    """One test covers all entries: samples of one entry may read elements that samples of another do not."""
     assert unread(probed(sorted(entries()))) == []

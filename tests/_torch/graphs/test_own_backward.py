@@ -1,4 +1,4 @@
-"""Functions that take a backward themselves and keep its graph: a capture that builds runs them as torch does."""
+"""Functions that run a backward themselves and keep its graph: a building capture runs them as torch does."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def donated(found: Any) -> bool:
-    """Return True if code of a backward may take over what was saved for it."""
+    """Return True if the backward's code may reuse the memory of saved tensors."""
     return any(m.donated for c in found.compilations for m in c.memory if m.phase == "backward")
 
 
@@ -96,6 +96,6 @@ def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
 
 @pytest.mark.exhaustive
 def test_code_for_inference_alone_takes_no_frames_of_ours() -> None:
-    """With ``backward=False`` torch lowers the backward when it first runs, in the program's own frames."""
+    """With ``backward=False`` torch lowers the backward at its first run, within the program's own frames."""
     found = capture(twice, *inputs(), build=True, backward=False)
     assert {c.file for c in found.compilations} == {__file__}

@@ -1,4 +1,4 @@
-"""Bytes of programs that write into their inputs, call operators of their own, or save without fusion: by hand."""
+"""Bytes of programs that write to their inputs, call custom operators, or save without fusion: hand counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PART = N * N * 4
 
 
 def traffic(record: Capture) -> str:
-    """The line of the headline."""
+    """The memory line of the headline."""
     (line,) = (outcome.saved(one) for one in outcome.saving(record.ledger) if one[0].startswith("memory"))
     assert line in " ".join(full(record).split()), "broken at the width of the terminal"
     return line
@@ -135,7 +135,7 @@ def _(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_an_operator_of_the_program_moves_at_least_what_its_neighbours_do(target: str | None) -> None:
-    """It wrote 16 rows of a cache of 1,000 before: the cache, the rows and the neighbours were a guess."""
+    """The operator writes 16 rows of a cache of 1,000, which a capture cannot see: it counts only the neighbours."""
     k, rows, cache = torch.randn(16, N), torch.arange(16), torch.zeros(1000, N)
     record = capture(lambda *a: put(a[0].sin(), *a[1:]), k, rows, cache, target=target)
     total = record.ledger.total
@@ -157,7 +157,7 @@ def test_a_result_of_an_operator_of_the_program_is_not_guessed_either() -> None:
 
 @pytest.mark.full
 def test_a_triton_kernel_of_the_program_moves_at_least_what_its_neighbours_do() -> None:
-    """Of ``o.relu() * 2`` behind the kernel each operator reads and writes once, and so do the ones around it."""
+    """Each operator of ``o.relu() * 2`` after the kernel reads and writes once, as do the operators before it."""
     pytest.importorskip("triton")
     from triton_kernels import added, launched
 
@@ -218,7 +218,7 @@ def test_memory_that_a_library_sets_aside_is_no_launch() -> None:
 
 
 def test_a_sparse_gradient_has_no_bytes_of_a_dense_one() -> None:
-    """The gradient has 5 rows of 1,000; the least that it can take are the bytes of the operators around it."""
+    """The gradient has 5 rows of 1,000; the lower bound is the bytes of the operators around it."""
     weight = torch.nn.EmbeddingBag(1000, 16, mode="sum", sparse=True)
     i = torch.randint(0, 1000, (5,))
     record = capture(lambda i, o: weight(i, o).sin(), i, torch.tensor([0, 2]))

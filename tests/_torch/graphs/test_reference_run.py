@@ -1,4 +1,4 @@
-"""The graph that checks the values of kernels: which of its nodes compute a value that a kernel may hold."""
+"""The graph that checks kernel values: the nodes that compute a value that a kernel may compute."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def test_values_are_what_is_computed_and_no_view_copy_or_constant() -> None:
         return largest * torch.zeros(3) + torch.rand(3)
 
     graph = ReferenceGraph(make_fx(program, tracing_mode="fake")(torch.rand(2, 3)))
-    # ``rand``, whose numbers another run does not repeat, has a value, and so has what is computed from it.
+    # ``rand``, whose numbers differ in every run, has a value, and so do the nodes computed from it.
     assert graph.values == ["add", "getitem", "getitem_1", "mul", "rand", "add_1"]
     assert {name for name in graph.values if name in graph.reasons} == {"rand", "add_1"}

@@ -1,4 +1,4 @@
-"""What the passes changed: each with its pattern, its nodes before and after, and why a near one did not match."""
+"""Rewrites by passes: each with its pattern, its nodes before and after, and the reason why a near miss failed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_with_a_backward_no_more_is_claimed_than_was_seen() -> None:
     assert not by_pattern(seen, "_sfdp_pattern")
     (miss,) = [m for p in passes(seen, "forward") for m in p.near_misses if "_sfdp" in m]
     assert "_training at " in miss and "%tanh = aten.tanh.default(%div)" in miss
-    assert " of " in miss and "would fit" not in miss  # the backward of tanh is in the way as well
+    assert " of " in miss and "would fit" not in miss  # the backward of tanh also prevents a match
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_pattern_that_fits_but_may_not_be_applied() -> None:
 
 @pytest.mark.full
 def test_what_only_a_cpu_has_is_not_near_elsewhere() -> None:
-    """After a product, ``gelu`` is near what oneDNN makes of a convolution and ``gelu``."""
+    """``gelu`` after a product nearly matches oneDNN's pattern of a convolution and ``gelu``."""
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         return F.gelu(x.bfloat16() @ x.bfloat16())
@@ -173,7 +173,7 @@ def test_what_patterns_take_out(function: Callable[..., Any], pattern: str, left
     seen = capture(function, ramp(8, 8))
     (rewrite,) = by_pattern(seen, pattern)
     assert rewrite.before and rewrite.origins and rewrite.where.endswith(f" in {pattern}")
-    if left is not None:  # nothing new is made: what was read is read directly
+    if left is not None:  # no new node: users read the original input directly
         assert rewrite.after == (left,)
 
 
@@ -205,7 +205,7 @@ def test_a_seed_for_all_random_operators() -> None:
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_the_passes_account_for_every_change(grad: bool) -> None:
-    """Names taken out and put in by the passes lead from one recorded stage exactly to the next."""
+    """The names that passes remove and add account exactly for the step from each recorded stage to the next."""
 
     def busy(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         y = F.dropout(torch.relu(x @ w + b), 0.25, True).view(-1).view(8, 8)
@@ -324,7 +324,7 @@ def test_a_graph_is_compared_without_being_told() -> None:
         (("sin", "%sin = torch.sin(%x)"),),
         (("exp", "%exp = torch.exp(%x)"),),
     )
-    cos.args = (x,)  # the sum is read no more, and nobody says why
+    cos.args = (x,)  # the sum has no reader left, and no pass accounts for it
     (group,) = tracked.settle()[0].groups()
     assert [name for name, _ in group.before] == ["add"] and [name for name, _ in group.after] == ["x"]
     y.append(exp)
@@ -361,7 +361,7 @@ def test_an_operator_that_torch_moves_before_a_cat_keeps_its_line() -> None:
 
     record = capture(joined, ramp(4, 3), ramp(4, 5))
     moved = [n for n in record.compilations[0].graphs["pre_grad"].nodes if n.target in ("relu", "torch.tanh")]
-    assert [n.target for n in moved] == ["relu", "relu", "torch.tanh", "torch.tanh"]  # one for each part
+    assert [n.target for n in moved] == ["relu", "relu", "torch.tanh", "torch.tanh"]  # one for each chunk
     assert [n.origins for n in moved] == [("positive",)] * 2 + [("tanh",)] * 2
     first = joined.__code__.co_firstlineno
     lines = {frame.line - first for kernel in record.kernels for frame in record.chain.lines(kernel)}

@@ -1,4 +1,4 @@
-"""Attention under a checkpoint: it is run by a higher-order operator that keeps the generator's state, or sets it."""
+"""Attention under a checkpoint: a higher-order operator runs it, and keeps or sets the generator's state."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_line_of_attention_leads_to_where_it_runs(target: str | None, names:
 
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_it_is_told_as_the_attention_that_it_runs(target: str | None) -> None:
-    """Beside what the joint graph has: the operator with its inputs, and what it makes."""
+    """The node matches that of the joint graph: the same operator with its inputs and its results."""
     found = here(target)
     graphs = found.compilations[0].graphs
     joint = graphs["joint"]
@@ -99,7 +99,7 @@ def test_it_is_told_as_the_attention_that_it_runs(target: str | None) -> None:
 
 
 def test_a_new_node_is_not_that_of_the_joint_graph_which_has_its_name() -> None:
-    """The partitioner calls what it adds to the forward ``getitem_2``, as the joint graph calls a gradient."""
+    """The partitioner names a node that it adds to the forward ``getitem_2``, like a gradient in the joint graph."""
     graphs = here(None).compilations[0].graphs
     joint, checked = graphs["joint"], 0
     for phase in ("forward", "backward"):

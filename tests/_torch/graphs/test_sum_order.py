@@ -1,4 +1,4 @@
-"""Sums in sequence, against Python's own loop over the rows and float64."""
+"""Sequential sums, against Python's own loop over the rows and against float64."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rows_are_added_one_after_another() -> None:
 
 
 def test_scans_are_in_the_type_of_their_result() -> None:
-    """Eager's are in float64 on a CPU, one of a GPU is not: NumPy accumulates in float32."""
+    """Eager scans accumulate in float64 on a CPU, but not on a GPU: NumPy accumulates in float32."""
     x = filled(3, 500)
     with SequentialSums():
         total, product = x.cumsum(-1), (x.t() * 0.1 + 1).cumprod(0)
@@ -51,7 +51,7 @@ def test_scans_are_in_the_type_of_their_result() -> None:
 
 @pytest.mark.full
 def test_a_scan_of_a_gpu_is_no_wrong_number() -> None:
-    """The exponential turns the rounding of a sum into as many ulps as the sum has units."""
+    """The exponential turns the rounding error of a sum into as many ulps as the sum has units."""
     pytest.importorskip("triton")
     x = (filled(8, 64) * 2).requires_grad_()
     report = capture(lambda x: x.cumsum(-1).exp(), x, target="h100", keep_inputs=True).verify()

@@ -1,5 +1,5 @@
-"""Views that AOTAutograd makes anew at the end of a graph, since their base was changed in place after them. The oracle
-is the program's text: a shape stands on the one line that makes a view of it, as eager has it."""
+"""Views that AOTAutograd rebuilds at the end of a graph because their base changed in place later. The oracle is the
+program's text: each shape stands on the one line that creates a view with it, as in eager mode."""
 
 from __future__ import annotations
 

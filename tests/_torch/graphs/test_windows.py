@@ -1,5 +1,5 @@
-"""Elements that an operator reads of windows, points or what padding leaves, against the same operator with NaN in one
-element after another."""
+"""Elements that an operator reads from windows, at points or inside padding, against the same operator with NaN in one
+element after the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def results(call: Call) -> list[torch.Tensor]:
-    """Return what an operator computes; what it is not asked for is left out."""
+    """Return the results of an operator, without the gradients that were not requested."""
     func, args, kwargs = call
     with torch.no_grad():
         out = func(*args, **kwargs)
@@ -33,9 +33,9 @@ def results(call: Call) -> list[torch.Tensor]:
 
 
 def read(call: Call) -> list[int]:
-    """Return, for each tensor that is given, how many of its elements change a result if they are NaN.
+    """Return, for each tensor argument, the number of elements that change a result if they are NaN.
 
-    A weight counts whole or not at all: a library may skip the part of it that meets padding alone, and some do.
+    A weight counts fully or not at all: a library may skip the part of it that only meets padding, and some do.
     """
     func, args, kwargs = call
     reference = [one.nan_to_num(nan=9e9) for one in results(call)]
@@ -89,7 +89,7 @@ def adaptive_pool(draw: random.Random, dims: int) -> Call:
 
 
 def fractional_pool(draw: random.Random, dims: int) -> Call:
-    """Windows with a gap between any two: where they lie then does not change how much they cover."""
+    """Windows with a gap between any two, so that their positions do not change how many elements they cover."""
     kernel = [draw.randint(1, 2) for _ in range(dims)]
     size = [draw.randint(9, 10) if dims < 3 else 7 for _ in range(dims)]
     args = (kernel, [2] * dims, torch.rand(1, 2, dims))
@@ -133,7 +133,7 @@ INTERPOLATIONS = {
 
 
 def interpolation(draw: random.Random, dims: int) -> Call:
-    """An image that shrinks or grows, often by a scale that is not the one of its sizes."""
+    """An image that shrinks or grows, often by a scale that differs from the ratio of its sizes."""
     name = draw.choice(INTERPOLATIONS[dims])
     size = [draw.randint(1, 12 if dims < 3 else 5) for _ in range(dims)]
     total = [draw.randint(1, 9 if dims < 3 else 5) for _ in range(dims)]
@@ -144,7 +144,7 @@ def interpolation(draw: random.Random, dims: int) -> Call:
 
 
 def padding(draw: random.Random, dims: int) -> Call:
-    """Padding that is negative on some sides: what it cuts off is not read, however large the result is."""
+    """Padding that is negative on some sides: the cropped elements are not read, however large the result is."""
     size = [draw.randint(3, 6) for _ in range(dims)]
     kind = draw.choice(["constant_pad_nd", f"replication_pad{dims}d", f"reflection_pad{dims}d"])
     cut = 2 if kind == "constant_pad_nd" else max(size)
@@ -163,18 +163,18 @@ DRAWN: list[tuple[Draw, int]] = [
 
 
 def wrong(draw: Draw, dims: int, seed: int) -> str:
-    """Return the call of which other elements are counted than change a result; ``""`` if there is none."""
+    """Return the call if the counted elements are not those that change a result, and ``""`` otherwise."""
     torch.manual_seed(seed)
     try:
         call = draw(random.Random(seed), dims)
         out = results(call)
-    except RuntimeError:  # a window that is larger than the image
+    except RuntimeError:  # the window is larger than the image
         return ""
     func, args, kwargs = call
     tensors = [one for one in args if isinstance(one, torch.Tensor)]
     counts = read(call)
     if draw is fractional_pool:
-        counts[1] = tensors[1].numel()  # a place that is no number is refused by chance
+        counts[1] = tensors[1].numel()  # a NaN position is rejected only by chance
     expected = sum(count * one.element_size() for count, one in zip(counts, tensors))
     reads, _ = accesses.moved(func, args, kwargs, out)
     shapes = [tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in args]
@@ -204,7 +204,7 @@ def trained(shape: torch.Tensor) -> torch.Tensor:
 
 
 CAPTURED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
-    # A program, its inputs, and the bytes of all eager operators, and those that the first call of the program reads.
+    # A program, its inputs, the bytes of all eager operators, and the bytes that the program's first call reads.
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 1, 2) + 0, (x(2, 3, 16, 16),), 6144, 1536),
     "max_pool2d": (lambda x: F.max_pool2d(x, 1, 2).relu(), (x(2, 3, 16, 16),), 9216, 1536),
     "max_pool2d and its backward": (lambda x: F.max_pool2d(x, 2, 4), (trained(x(2, 3, 16, 16)),), 9984, 1536),

@@ -1,4 +1,4 @@
-"""What a program changes in place is written into its inputs at the end of the graph: each write is of its own line."""
+"""In-place changes of a program are written to its inputs at the end of the graph; each write belongs to its line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(
     found = writes(made, key)
     assert lines(made, key, [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
     assert not any(n.derivative for n in found)
-    # No line is of the forward for the sake of the derivative of the last one.
+    # No line counts as needed by the derivative of the last line.
     assert f"needed by the derivative of {__file__.rpartition('/')[2]}:{LAST}" not in full(made)
 
 
@@ -61,7 +61,7 @@ def test_what_is_written_back_without_gradients_is_of_its_line() -> None:
 
 
 def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
-    """Only a user's own backward changes an input of the backward; the value says that it is one."""
+    """Only a custom backward changes an input of the backward; the value is marked as a derivative."""
 
     class Kept(torch.autograd.Function):
         @staticmethod
@@ -86,7 +86,7 @@ def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
 
 
 def test_parameters_that_a_step_changes_are_those_of_the_program() -> None:
-    """An optimizer's parameters are held by Dynamo's graph, and inputs of the next."""
+    """Dynamo's graph has an optimizer's parameters as attributes, and the next graph has them as inputs."""
     layer = torch.nn.Linear(4, 4)
     step = torch.optim.SGD(layer.parameters(), lr=0.1)
     layer(torch.rand(2, 4)).sum().backward()

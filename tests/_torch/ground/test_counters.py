@@ -1,4 +1,4 @@
-"""What torch counts over all compiles of a process: a capture is not among them, a compile of the program is."""
+"""Torch's process-wide counters leave out captures, and include the program's own compiles."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def copied() -> dict[str, Any]:
 
 
 def test_a_compile_of_the_program_is_counted() -> None:
-    """The same between two captures as without them."""
+    """The counters are the same with captures around the compile as without."""
 
     def compiled(x: Any) -> Any:
         return torch.tanh(x) + 3
@@ -110,7 +110,7 @@ def test_a_compile_of_the_program_is_counted() -> None:
 
 
 NEVER_TWICE = {
-    # Names that torch makes unique with a number; one that is given out must not come again.
+    # Torch makes these names unique with a number; a number that was used must not come back.
     "torch.fx.graph_module:_loader.next_id": "names of generated sources in tracebacks",
     "torch._subclasses.meta_utils:DESCRIBER_NEXT_ID": "ids of tensors in torch's logs",
 }
@@ -126,14 +126,14 @@ TORCHS_OWN = {
 @pytest.mark.cases(full=1)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_module_of_torch_is_left_changed(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Every value and container that hangs on a module of torch's compiler, as the last capture found it."""
-    # pytest keeps what is logged, and with a traceback its frames and their code.
+    """Every value and container of torch's compiler modules is as the previous capture left it."""
+    # pytest keeps log records, and tracebacks keep their frames and code alive.
     caplog.set_level(logging.CRITICAL + 1, "torch._subclasses.fake_tensor")
     once(name)
     once(name)
     gc.collect()
     before = scan()
     once(name)
-    gc.collect()  # a failure holds frames in a cycle
+    gc.collect()  # a failure keeps frames alive in a cycle
     allowed = (*NEVER_TWICE, *TORCHS_OWN)
     assert [line for line in diff(before, scan()) if not line.startswith(allowed)] == []

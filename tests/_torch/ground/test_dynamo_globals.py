@@ -1,4 +1,4 @@
-"""What Dynamo puts into the globals of a program goes with the capture, also where an attempt was given up."""
+"""Dynamo's additions to a program's globals are removed with the capture, even if Dynamo gave up an attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's garbage collector: quieter while a compile runs, and afterwards set as the program has set it."""
+"""Python's garbage collector runs less during a compile, and afterwards has the program's settings again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def settings(*thresholds: int) -> Iterator[None]:
 
 
 def torchs() -> contextlib.AbstractContextManager[None] | None:
-    """What torch itself does in a compile, from 2.15."""
+    """Torch's own context manager around a compile, which exists since 2.15."""
     made = getattr(torch._dynamo.utils, "deferred_full_gc", None)
     return None if made is None else made()
 
@@ -75,7 +75,7 @@ print(quieter, collections())
 
 @pytest.mark.exhaustive
 def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
-    """In a new process, where the number is the same each time: here it depends on what other tests left."""
+    """The count runs in a new process, where it is the same every time: here it depends on earlier tests."""
     done = subprocess.run(
         [sys.executable, "-c", COLLECTIONS], capture_output=True, text=True, timeout=300, check=True
     )
@@ -139,7 +139,7 @@ def test_what_the_program_sets_meanwhile_stays() -> None:
 @pytest.mark.skipif(torchs() is None, reason="this torch leaves the collector alone")
 @pytest.mark.parametrize("captures", ["first", "second"])
 def test_a_capture_and_a_compile_of_another_thread_that_overlap(captures: str) -> None:
-    """Whichever ends last puts back what was set before both."""
+    """The last one to end restores the settings that held before both."""
     begun, over = threading.Event(), threading.Event()
     first, second = (
         (less_garbage_collection, torchs) if captures == "first" else (torchs, less_garbage_collection)
@@ -176,7 +176,7 @@ def test_compiles_of_several_threads_that_overlap() -> None:
                 thread.start()
                 assert begun.wait(10)
             assert gc.get_threshold()[0] == YOUNG_THRESHOLD
-        assert gc.get_threshold()[0] == YOUNG_THRESHOLD  # the other one still runs
+        assert gc.get_threshold()[0] == YOUNG_THRESHOLD  # the other one is still running
         over.set()
         thread.join()
         assert gc.get_threshold() == (704, 11, 12)

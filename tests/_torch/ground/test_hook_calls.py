@@ -1,4 +1,4 @@
-"""A call through a hook: torch's function runs once, its errors pass, and none of ours does."""
+"""A call through a hook: torch's function runs once, its errors pass through, and ours do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Torchs(Exception):
 
 
 def run(wrap: Callable[..., Any], raises: type[BaseException] | None = None) -> tuple[Any, int, list[str]]:
-    """Return the result of a call, how often the real function ran, and the names of the errors that were noted."""
+    """Return the result of a call, the number of runs of the real function, and the names of the recorded errors."""
     calls: list[int] = []
     noted: list[str] = []
 
@@ -64,7 +64,7 @@ def test_an_error_of_torchs_passes_as_it_is() -> None:
 
 
 def test_an_error_of_torchs_holds_nothing_once_it_is_handled() -> None:
-    """A reference from the error to a list, and from there to the error, would keep what the frames hold."""
+    """A reference cycle between the error and a list would keep the objects of its frames alive."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Each hook into torch: it is there, it is put back, and without it one stage is missing and the call succeeds."""
+"""Each hook into torch exists and is removed afterwards; without it, one stage is missing and the call succeeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compile_lens.record import claims
 
 pytestmark = pytest.mark.torch
 
-# Hooks that a supported torch does not have: (version, path). Recorded in hook_points.py with what that means.
+# Hooks that a supported torch lacks: (version, path). hook_points.py records the consequence.
 ABSENT: set[tuple[tuple[int, int], str]] = set()
 PATHS = sorted((*hooks._registry, *hooks._free))
 HERE = [path for path in PATHS if (versions.torch_version(), path) not in ABSENT]
@@ -57,14 +57,14 @@ def test_every_hook_is_there() -> None:
 
 
 def held(path: str) -> object:
-    """What torch has at the place of a hook."""
+    """Torch's current object at a hook point."""
     owner, name = hook_points.find(path)  # type: ignore[misc]
     return vars(owner).get(name)
 
 
 @pytest.mark.exhaustive
 def test_every_module_with_a_hook_is_imported_by_a_session() -> None:
-    """A module that nobody imports registers nothing, and nothing says that its hook is not there."""
+    """A module that nothing imports registers no hooks, and nothing reports that they are absent."""
     room = Path(session.__file__).parent
     decorated = re.compile(r"^@(?:hooks\.)?(?:hook|slot_hook|factory_hook|program_hook)\(", re.MULTILINE)
     modules = {
@@ -120,7 +120,7 @@ def test_a_stage_that_does_not_apply_is_not_missing_for_a_lost_hook(monkeypatch:
 
 
 def test_what_torch_renamed_keeps_its_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a torch that has it under another name only."""
+    """The patched torch has the function under its new name only."""
     from torch._inductor import compile_fx
 
     old, new = "torch._inductor.compile_fx:partition_fn", "torch._inductor.compile_fx:split_joint"
@@ -158,7 +158,7 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
 
 
 def early(fn: object, *args: torch.Tensor) -> list[Capture]:
-    """The records of what was traced, each time that a graph was about to be lowered."""
+    """The partial captures that are reported each time a graph is about to be lowered."""
     reports: list[Capture] = []
     perform(Call.read(fn, args, None, CaptureOptions()), lambda traced: reports.append(traced()))
     return reports
@@ -178,7 +178,7 @@ def test_a_lost_hook_is_not_a_stage_to_come(monkeypatch: pytest.MonkeyPatch, pat
 
 
 def test_a_graph_lowered_before_is_not_one_to_come() -> None:
-    """Its backward has no operation: there is nothing to lower."""
+    """The backward has no operation, so there is nothing to lower."""
 
     def broken(x: torch.Tensor) -> torch.Tensor:
         y = x + 1
@@ -207,7 +207,7 @@ def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str
 
 
 def facts(seen: Capture) -> dict[str, object]:
-    """What a reader is told of a capture: each node, kernel, row of the ledger, reason and coverage."""
+    """The reported facts of a capture: each node, kernel, ledger row, reason and coverage."""
     told: dict[str, object] = {
         "coverage": seen.coverage(),
         "ledger": [row.figures for row in seen.ledger.rows],

@@ -1,8 +1,8 @@
-"""An interrupt at any line that sets a capture up or takes it down leaves nothing behind.
+"""An interrupt at any line that sets up or tears down a capture leaves nothing behind.
 
-A trace function raises ``KeyboardInterrupt`` at a line of ours when it is reached for the n-th time. That is where
-Python itself would raise one, or a little finer: for signals it looks only at calls, at jumps back and when a
-function begins.
+A trace function raises ``KeyboardInterrupt`` when one of our lines is reached for the n-th time. Python itself would
+raise at these points or at fewer: it checks for signals only at calls, at backward jumps and when a function
+begins.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Position = tuple[str, int, int]
 
 
 class Tracer:
-    """Counts the lines of ours that are reached, and interrupts at one of them."""
+    """Counts how often our lines are reached, and interrupts at one of them."""
 
     def __init__(self, at: Position | None = None) -> None:
         self.at = at
@@ -98,7 +98,7 @@ def traced(call: Callable[[], object], at: Position | None = None) -> Tracer:
 
 
 def positions(call: Callable[[], object]) -> list[Position]:
-    """Each line that a call reaches, for the first and for the last time."""
+    """Each line that a call reaches, at its first and at its last pass."""
     found = traced(call).seen
     both = {(*where, n) for where, count in found.items() for n in (1, count)}
     return sorted(p for p in both if not linecache.getline(*p[:2]).strip().startswith(LEFT_IN_C))
@@ -106,7 +106,7 @@ def positions(call: Callable[[], object]) -> list[Position]:
 
 def state(functions: list[Any]) -> dict[str, Any]:
     found = snapshot()
-    for function in functions:  # an entry that was put back is another one, of the same code and guards
+    for function in functions:  # a restored entry is another object, with the same code and guards
         entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(function.__code__)
         found[f"cache entries of {function.__qualname__}"] = [
             (id(e.code), id(e.guard_manager), id(e.backend)) for e in entries
@@ -125,7 +125,7 @@ def state(functions: list[Any]) -> dict[str, Any]:
 
 
 def _free(lock: Any) -> bool:
-    """Whether another thread can take it."""
+    """Return True if another thread can take the lock."""
     got: list[bool] = []
 
     def take() -> None:
@@ -209,7 +209,7 @@ def check(name: str, chosen: Callable[[list[Position]], list[Position]]) -> None
 
 
 def sample(every: list[Position]) -> list[Position]:
-    """Thirty of them, chosen by what stands on the line: a change elsewhere in the file chooses the same ones."""
+    """Thirty positions, chosen by the text of their line, so that an edit elsewhere in the file keeps the choice."""
 
     def rank(at: Position) -> int:
         file, line, time = at

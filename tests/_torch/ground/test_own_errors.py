@@ -1,4 +1,4 @@
-"""Errors of our own outside of hooks, in the backend: a stage is missing, and the call gives what it gives."""
+"""Our own errors in the backend, outside hooks: a stage is missing, and the call returns its normal result."""
 
 from __future__ import annotations
 

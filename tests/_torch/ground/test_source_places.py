@@ -1,4 +1,4 @@
-"""Columns of a frame: those that Python marks, where they are of the text that the file holds."""
+"""Columns of a frame: those that Python marks, if they refer to the text in the file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EACH = 8
 
 
 def shown(node: ast.expr, left: int) -> Frame:
-    """The frame of a traceback that marks a node, ``left`` characters too far to the left."""
+    """The frame of a traceback whose markers for a node are ``left`` characters too far left."""
     summary = traceback.FrameSummary(
         FILE,
         node.lineno,
@@ -44,7 +44,7 @@ def shown(node: ast.expr, left: int) -> Frame:
 
 
 def indented_calls() -> Iterator[ast.expr]:
-    """Calls, operators and subscripts of one line each, in the bodies of functions."""
+    """Single-line calls, operators and subscripts in the bodies of functions."""
     tree = ast.parse("".join(linecache.getlines(FILE)))
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         for node in (inner for statement in function.body for inner in ast.walk(statement)):
@@ -59,14 +59,14 @@ def indented_calls() -> Iterator[ast.expr]:
 def test_columns_are_those_of_the_node() -> None:
     nodes = list(indented_calls())[::EACH]
     marked = [(node, frame) for node in nodes if (frame := shown(node, 0)).column is not None]
-    assert len(marked) > 0.8 * len(nodes) > 80  # a line that is marked as a whole has no markers
+    assert len(marked) > 0.8 * len(nodes) > 80  # Python prints no markers if the whole line is marked
     for node, frame in marked:
         assert (frame.column, frame.end_column) == (node.col_offset, node.end_col_offset)
         assert frame.call == linecache.getline(FILE, node.lineno)[node.col_offset : node.end_col_offset]
 
 
 def whole_values() -> Iterator[ast.Call]:
-    """Calls of which the value of a statement consists, on whose first line they begin."""
+    """Calls that are the whole value of a statement and start on its first line."""
     for statement in ast.walk(ast.parse("".join(linecache.getlines(FILE)))):
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Call):
             if statement.lineno == statement.value.lineno:
@@ -74,14 +74,14 @@ def whole_values() -> Iterator[ast.Call]:
 
 
 def test_a_call_that_python_does_not_mark_has_the_columns_of_its_node() -> None:
-    """As Python 3.13 shows the frame of a call that is all that a statement assigns or returns: without markers."""
+    """Since 3.13, Python prints no markers for a call that is the whole value of an assignment or a return."""
     calls = list(whole_values())[::EACH]
     assert len(calls) > 30 and any(call.end_lineno != call.lineno for call in calls)
     for call in calls:
         place = {"end_lineno": call.end_lineno, "colno": call.col_offset, "end_colno": call.end_col_offset}
         summary = traceback.FrameSummary(FILE, call.lineno, "f", **place)
         line = linecache.getline(FILE, call.lineno).rstrip()
-        for shown in {line, line.lstrip()}:  # 3.13 leaves what the first of several lines is indented more
+        for shown in {line, line.lstrip()}:  # 3.13 strips the extra indentation of the first of several lines
             trace = f'  File "{FILE}", line {call.lineno}, in f\n    {shown}\n'
             marked = with_whole_value(trace, summary)
             (frame,) = frames(marked)
@@ -89,13 +89,13 @@ def test_a_call_that_python_does_not_mark_has_the_columns_of_its_node() -> None:
             assert (frame.column, frame.end_column) == (call.col_offset, end)
             assert frame.call == line[call.col_offset : end]
             assert with_whole_value(marked, summary) == marked
-            for unknown in (None, start_of_line(call)):  # what begins with its line is the statement
+            for unknown in (None, start_of_line(call)):  # a node that starts with its line is the statement
                 other = traceback.FrameSummary(FILE, call.lineno, "f", **place | {"colno": unknown})
                 assert with_whole_value(trace, other) == trace
 
 
 def test_no_column_where_the_code_was_compiled_without_the_files_indentation() -> None:
-    """As marimo compiles its cells where it shows a notebook as an app. Python marks nothing before a line's start."""
+    """marimo compiles cells this way when it runs a notebook as an app. Python marks nothing before a line's start."""
     nodes = [node for node in indented_calls() if node.col_offset - INDENT >= start_of_line(node)][::EACH]
     assert len(nodes) > 80
     wrong = [frame.call for node in nodes if (frame := shown(node, INDENT)).column is not None]
@@ -119,7 +119,7 @@ def f(x, 名):
 
 
 def wide_nodes() -> Iterator[tuple[ast.expr, str]]:
-    """Expressions of one line each, and their texts."""
+    """Single-line expressions with their texts."""
     for node in ast.walk(ast.parse(WIDE)):
         if isinstance(node, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute):
             if node.end_lineno == node.lineno:
@@ -127,7 +127,7 @@ def wide_nodes() -> Iterator[tuple[ast.expr, str]]:
 
 
 def test_columns_count_characters_of_a_line_with_others_than_ascii(tmp_path: Path) -> None:
-    """Python counts bytes in code, and the width of characters in a traceback."""
+    """Python counts bytes in code, and display width in a traceback."""
     path = str(tmp_path / "wide.py")
     Path(path).write_text(WIDE, encoding="utf-8")
     marked = 0

@@ -1,4 +1,4 @@
-"""The text of a function: shown where the file can hold what was compiled, and nowhere else."""
+"""The text of a function is shown only if the file can contain the code that was compiled."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EDITS = {
 
 
 def functions(text: str, file: str) -> dict[str, types.CodeType]:
-    """The codes of a text by name, compiled as an import does."""
+    """Code objects of a text by name, compiled as by an import."""
     codes: dict[str, types.CodeType] = {}
     todo = [compile(text, file, "exec", dont_inherit=True)]
     while todo:
@@ -75,7 +75,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def rewritten(path: Path, text: str) -> None:
-    """Change a file so that Python notices, however fast."""
+    """Change a file in a way that Python always notices."""
     before = path.stat().st_mtime_ns
     path.write_text(text)
     os.utime(path, ns=(before + 10**9, before + 10**9))
@@ -91,7 +91,7 @@ def test_what_was_compiled_from_the_file_has_its_text(file: Path) -> None:
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_a_function_whose_text_changed_has_none(file: Path, edit: str) -> None:
-    """The oracle is the text: a function is its own if its lines are, and stand where they stood."""
+    """The oracle is the text: a function keeps its source if its lines are unchanged and in the same place."""
     old, new = EDITS[edit]
     text = BODY.replace(old, new)
     assert text != BODY
@@ -128,7 +128,7 @@ def test_what_python_read_before_a_reload_is_read_again(file: Path) -> None:
 
 
 def test_assertions_that_a_test_framework_rewrote_change_no_text() -> None:
-    """This file's own, and the framework rewrote them."""
+    """The function of this file was rewritten by the test framework."""
     code = rewritten_by_the_framework.__code__
     assert "@py_assert1" in "".join(code.co_varnames) or sys.flags.optimize
     assert source_text.check(code)
@@ -150,7 +150,7 @@ def test_a_cell_with_commands_of_its_shell_has_its_text(file: Path) -> None:
 
 
 class Counting(SourceFileLoader):
-    """A loader that adds a statement to each function, as those that check types do."""
+    """A loader that adds a statement to each function, like the loaders of runtime type checkers."""
 
     def source_to_code(self, data: Any, path: Any, *, _optimization: int = -1) -> types.CodeType:
         tree = ast.parse(data)
@@ -179,7 +179,7 @@ def test_a_loader_that_adds_to_a_text_does_not_make_it_another(
 
 @pytest.mark.parametrize("edit", [None, *EDITS])
 def test_a_cell_is_compiled_statement_by_statement(edit: str | None, file: Path) -> None:
-    """As IPython does: then Python does not know that ``torch`` is a module, and calls its functions otherwise."""
+    """IPython does this: Python then does not know that ``torch`` is a module, and compiles its calls differently."""
     text = BODY.replace("x.sin()", "torch.sin(x)")
     file.write_text(text)
     tree = ast.parse(text)
@@ -221,7 +221,7 @@ FALSE = ("torch.tan", "x * 9", "seldom")
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A program whose file changed after it was imported."""
+    """A program whose file changes after the import."""
     path = tmp_path / "program_that_changes.py"
     path.write_text(PROGRAM)
     monkeypatch.syspath_prepend(str(tmp_path))

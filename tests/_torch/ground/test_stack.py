@@ -1,4 +1,4 @@
-"""Room on Python's stack: no loop of a compile asks the system for memory at every call."""
+"""Reserved stack space: no loop in a compile requests memory from the system at every call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def deep(depth: int) -> None:
 
 
 def worst() -> int:
-    """Most pages that the system had to give during a loop of calls, over many depths of the stack."""
+    """The largest number of page faults in a loop of calls, over many stack depths."""
     found = []
     for depth in range(400):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

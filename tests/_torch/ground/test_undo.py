@@ -1,4 +1,4 @@
-"""Steps that are undone: patches of torch's configs that an interrupt kept from being entered, or left twice."""
+"""Steps that are undone: patches of torch's configs that an interrupt kept from being entered, or that exit twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.torch
 
 
 class Interrupted:
-    """A patch before which an interrupt comes."""
+    """A patch with an interrupt before it is entered."""
 
     def __init__(self) -> None:
         self.patch = torch._dynamo.config.patch(accumulated_recompile_limit=7)
@@ -36,7 +36,7 @@ def test_a_patch_is_left_once_however_often_it_is_undone() -> None:
         patch = torch._dynamo.config.patch(accumulated_recompile_limit=before + 1)
         undo.enter(patch)
         assert torch._dynamo.config.accumulated_recompile_limit == before + 1
-        patch.__exit__(None, None, None)  # as by the take-down that an interrupt broke off
+        patch.__exit__(None, None, None)  # as in a teardown that an interrupt cut short
     assert torch._dynamo.config.accumulated_recompile_limit == before
 
 

@@ -1,4 +1,4 @@
-"""Kernels that Inductor puts into one (``combo_kernels``): each line that computes leads to its operator."""
+"""Kernels that Inductor combines into one (``combo_kernels``): each line that computes leads to its operator."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_computing_line_of_a_combined_kernel_is_covered(name: str) -> None
 
 
 def test_kernels_that_share_a_launch_do_not_share_what_they_read() -> None:
-    """By hand: each of two sums reads all of the input, in a branch of its own."""
+    """By hand: each of two sums reads the whole input, in its own branch."""
     size = 2048 * 1024 * 4
 
     def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -88,7 +88,7 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):
 
 
 def test_forms_of_kernels_that_are_functions_of_their_own() -> None:
-    """As torch 2.15 writes them where each has blocks of its own."""
+    """The text is torch 2.15's, in which each combined kernel has its own block sizes."""
     lines = """\
 @triton.jit(noinline=True)
 def triton_poi_fused_0_body_0(in_ptr0, out_ptr0, x_pid_offset, XBLOCK : tl.constexpr):

@@ -1,4 +1,4 @@
-"""What torch would record as CUDA graphs: the parts and reasons of torch's own log of the same programs."""
+"""Parts of a graph that torch would record as CUDA graphs, against the parts and reasons in torch's own log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found() -> dict[str, dict[str, Any]]:
 
 
 def logged(lines: list[str]) -> list[tuple[bool, int, dict[str, str]]]:
-    """Torch's first list of partitions: whether each is recorded, how many nodes it has, and its reasons by node."""
+    """Torch's first list of partitions: for each, if it is recorded, its number of nodes, and its reasons by node."""
     parts: list[tuple[bool, int, dict[str, str]]] = []
     for line in lines[1:]:
         if line.startswith("Created"):
@@ -47,7 +47,7 @@ def test_parts_and_reasons_are_those_of_torch(found: dict[str, dict[str, Any]], 
     (made,) = found[name]["made"]
     assert made["unknown_reason"] == "" and made["graph_partition"] and not made["enabled"]
     said = [(part["recorded"], len(part["groups"]), dict(part["reasons"])) for part in made["partitions"]]
-    if name == "branch":  # torch itself refuses all of it while it lowers, whatever its parts
+    if name == "branch":  # torch refuses the whole graph while it lowers, whatever its parts
         assert (
             said == []
             and made["skip_reason"] == "control flow operator: torch.cond"
@@ -113,7 +113,7 @@ torch.compile(branch, mode="reduce-overhead")(torch.rand(16, 16))
 @pytest.mark.skipif(shutil.which("g++") is None, reason="builds C++")
 @pytest.mark.exhaustive
 def test_a_branch_is_refused_with_the_words_and_the_line_of_torch(found: dict[str, dict[str, Any]]) -> None:
-    """Plain torch's own compile of it here, its tensors taken for a GPU's, says why nothing would be recorded."""
+    """The oracle is a plain torch compile on this machine that takes the tensors for a GPU's, and prints its reason."""
     words = [sys.executable, "-c", REFUSES, str(HELPER.parent)]
     out = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout
     reason = json.loads(out.splitlines()[0])
@@ -167,7 +167,7 @@ def test_a_program_says_of_each_graph_what_torch_does(
     for number, (name, line) in enumerate([*IN_A_PROGRAM.items()][:4]):
         one = next(one for (graph, _), one in phases.items() if graph == number)
         said = [(part.recorded, len(part.groups), dict(part.reasons)) for part in one.result.partitions]
-        if name != "parameters":  # which were asked without a backward there
+        if name != "parameters":  # its log was made without a backward
             assert said == logged(found[name]["log"]), name
         static = [m["static"] for m in found[name]["made"][0]["mutated_inputs"]]
         assert [m.static for m in one.result.mutated_inputs] == static, "buffers stay where they are"

@@ -1,4 +1,4 @@
-"""Loops, groups and bytes of graphs whose sizes the wrapper reads from tensors."""
+"""Inductor loops, fused groups and bytes of graphs whose sizes the wrapper reads from tensors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def filled(x: torch.Tensor, n: torch.Tensor) -> None:
 def test_a_number_that_the_wrapper_reads_or_checks_is_no_loop(
     fn: Callable[..., Any], bytes_after: int | None
 ) -> None:
-    """Bytes by hand: of the row, 6 numbers are read and 6 written; of the others, nobody knows how many before."""
+    """Bytes by hand: 6 numbers of the row are read and 6 written; the size of the others is unknown before the call."""
     record = capture(fn, torch.rand(12, 6), torch.tensor(3))
     (code,) = record.code.values()
     calls = re.findall(r"^ +(?:cpp_fused\w+|extern_kernels\.\w+)\(", code, re.MULTILINE)

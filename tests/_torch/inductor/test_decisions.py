@@ -1,4 +1,4 @@
-"""Every fusion decision: overheard as it is made, with a reason that can be trusted, and without a trace."""
+"""Every fusion decision is observed when it is made, with a reliable reason and without side effects."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def branches(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 Q = ramp(2, 4, 64, 32)
 INDEX = torch.arange(100) % 10
 
-# torch 2.11 lowers the tanh into the loops of the softmax as well, and fuses them.
+# torch 2.11 also lowers the tanh into the loops of the softmax, and fuses them.
 ATTENTION = ("fused", "") if versions.torch_version() < (2, 13) else ("not fused", "different loops")
 
 
@@ -265,7 +265,7 @@ def test_places_outside_of_torch_show_no_path() -> None:
     assert source_places.place_in_torch(code, 3) == f"test_decisions.py:3 in {code.co_name}"
 
 
-# Listening changes nothing, keeps nothing.
+# Listening changes nothing and retains nothing.
 def code(found: Capture) -> list[str]:
     return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]
 
@@ -383,7 +383,7 @@ TOGETHER: list[tuple[Any, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("fn", "args"), TOGETHER)
 def test_fused_says_whether_two_ended_in_one_node(fn: Any, args: Any) -> None:
-    """Torch's own hook after fusion says which loops became one node; a third may have brought two together."""
+    """Torch's own hook after fusion lists the loops of each node; a third loop may have brought two together."""
     ended: list[set[str]] = []
 
     def collect(nodes: list[Any]) -> list[Any]:
@@ -398,10 +398,10 @@ def test_fused_says_whether_two_ended_in_one_node(fn: Any, args: Any) -> None:
         assert not d.through_others or d.fused
         assert d.fused or d.reason in REASONS
     through = [d for d in found.decisions if d.through_others]
-    if versions.torch_version() >= (2, 13) or fn is not TOGETHER[-1][0]:  # before, it asks in another order
+    if versions.torch_version() >= (2, 13) or fn is not TOGETHER[-1][0]:  # earlier versions use another order
         assert through, "a program of which a third brings two together"
     assert all("fused through others" in full(d) for d in through)
-    # A node of two loops was made of just these two; nothing else is said to have been fused as a pair.
+    # A node of two loops results from exactly this pair; no other pair is reported as fused directly.
     pairs = [d for d in found.decisions if d.fused and not d.through_others]
     assert len(pairs) == sum(len(node) - 1 for node in ended), "n loops take n - 1 fusions"
 

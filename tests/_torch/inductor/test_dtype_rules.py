@@ -1,4 +1,4 @@
-"""Torch's rules for types of results are set up once in a capture, and anew where a rule came since."""
+"""A capture sets up torch's rules for result types once, and again if a rule was added since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rules = dtype_propagation.DtypePropagationOpsHandler
 
 
 def told() -> dict[str, Any]:
-    """The rules that the one object has, each as the function that it calls and what it passes."""
+    """The rules of the singleton, each as the function that it calls and its arguments."""
     return {
         name: (rule.func, rule.keywords)
         for name, rule in vars(Rules._instance).items()
@@ -32,7 +32,7 @@ def told() -> dict[str, Any]:
 
 @pytest.fixture
 def looked() -> Iterator[Any]:
-    """While a capture looks on."""
+    """Runs the test as during a capture."""
     with hooks.in_place(), hooks.compiling(types.SimpleNamespace(kept={})):  # type: ignore[arg-type]
         yield
 

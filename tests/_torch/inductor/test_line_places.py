@@ -1,4 +1,4 @@
-"""In which loop a line of a kernel stands, checked against the one that Inductor wrote when it wrote the line."""
+"""The loop of each kernel line, checked against the loop that Inductor was generating when it wrote the line."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_lines_stand_in_the_loops_that_were_being_written(
     stood = _loops(found)
     assert len(stood) >= 10
     for text, several, loops in stood:
-        if text in written and not several:  # a line that serves several is written for the first
+        if text in written and not several:  # a line of several operators is generated once, for the first
             assert loops <= written[text], text
-    if function is wave:  # one loop in each phase: every line that computes stands in it
+    if function is wave:  # one loop in each phase: it contains every line that computes
         assert all(loops == {"op0"} for _, _, loops in stood)
 
 
 def _loops(found: Capture) -> list[tuple[str, bool, set[str]]]:
-    """Lines that have origins: the text, whether of several, and the loops that they stand in."""
+    """Lines with origins: the text, True if it has several origins, and the loops that contain it."""
     (compilation,) = found.compilations
     rows = []
     for kernel in found.kernels:

@@ -1,4 +1,4 @@
-"""What lowering inlined, and why it did not: against the bodies of the loops, torch's limits and known functions."""
+"""Inlining by lowering and its reasons, against the loop bodies, torch's limits and known functions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reasons(found: Capture, phase: str = "") -> dict[str, str]:
 
 
 def figures(text: str) -> tuple[int, int]:
-    """``5 buffers, limit 4`` as numbers."""
+    """Numbers in a text such as ``5 buffers, limit 4``."""
     match = re.search(r"(\d+) (?:buffers|operations), limit (\d+)", text)
     assert match is not None, text
     return int(match[1]), int(match[2])
@@ -221,7 +221,7 @@ def test_pieces_of_a_concatenation_and_what_overwrites() -> None:
     assert (
         in_place["add"].reason == "mutation" and in_place["add"].evidence == "copy_ overwrites what it reads"
     )
-    assert len(in_place["sin"].loops) == 2  # once for the result, once for what is written back
+    assert len(in_place["sin"].loops) == 2  # once for the result, once for the write to the input
 
 
 def test_a_value_that_is_returned_in_another_layout() -> None:
@@ -250,7 +250,7 @@ def test_what_nothing_needs_and_views_have_no_entry() -> None:
     assert "sin" in found and not any(n.startswith(("view", "permute", "full", "reshape")) for n in found)
 
 
-# Truth: the bodies of the loops.
+# Ground truth: the bodies of the loops.
 FUNCTIONS = [
     (sin2_cos2, (ramp(64, grad=True),)),
     (softmax, (ramp(64, 64, grad=True),)),
@@ -298,7 +298,7 @@ def test_costly_operations_are_torchs() -> None:
     assert {"exp", "sigmoid"} <= realize_reasons.Sites().heavy
 
 
-# Why, what is lost without a hook, and what is kept.
+# Reasons, losses without a hook, and retained data.
 def test_why_says_what_was_inlined() -> None:
     found = capture(lambda x: torch.softmax(x.sin(), -1), ramp(64, 64))
     entries_ = only(found)
@@ -363,7 +363,7 @@ def test_the_record_holds_it() -> None:
 
 
 def test_a_call_under_another_name_is_of_its_own_node_alone() -> None:
-    """By hand: Inductor calls ``scatter_reduce_`` for ``scatter_add``; the sources of its inputs are other loops."""
+    """By hand: Inductor calls ``scatter_reduce_`` for ``scatter_add``; its inputs come from other loops."""
 
     def scattered(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         y = torch.gather(x, 1, i)
@@ -378,14 +378,14 @@ def test_a_call_under_another_name_is_of_its_own_node_alone() -> None:
 
 
 def test_what_reads_one_result_of_a_call_is_a_pair_with_it() -> None:
-    """By hand: three kernels in a row, so two pairs; between call and reader stands what names the result."""
+    """By hand: three kernels in a row, so two pairs; a node between the call and its reader selects the result."""
     found = capture(lambda x: torch.cumsum(x.exp(), 0) / 16, ramp(16, 16))
     pairs = all_unfused_pairs(found)
     assert [(pair.follows, pair.why.reason, pair.why.saved) for pair in pairs] == [(True, "extern", 2048)] * 2
 
 
 def test_readers_of_different_results_of_a_call_share_no_data() -> None:
-    """By hand: one kernel reads the values of ``topk``, the other its places; each is a pair with the call alone."""
+    """By hand: one kernel reads the values of ``topk``, the other its indices; each forms a pair with the call only."""
 
     def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values, places = torch.topk(x, 3)
@@ -396,7 +396,7 @@ def test_readers_of_different_results_of_a_call_share_no_data() -> None:
 
 
 def test_memory_that_a_library_call_fills_is_no_part_of_the_value() -> None:
-    """The code has ``empty_strided_cpu``, then one ``copy_`` from the real numbers."""
+    """The code has ``empty_strided_cpu``, then one ``copy_`` from the real parts."""
     record = capture(lambda x: torch.fft.ifft2(x).imag, torch.rand(4, 8))
     (code,) = record.code.values()
     assert code.count(".copy_(") == 1

@@ -1,6 +1,6 @@
-"""What a kernel is said to compute is what its source computes, also where one operator makes several loops.
+"""The operators listed for a kernel are those in its source, even if one operator becomes several loops.
 
-Each operator is taken out of the program: where it is in no kernel but one, the others' sources stay as they were.
+The oracle removes each operator from the program: kernels that do not contain it keep their source.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def kernels(program: Any, base: Operator, source: Operator) -> list[Kernel]:
 
 
 def body(kernel: Kernel) -> str:
-    """What it computes: neither its name, which is made of origins, nor what is noted for a launch."""
+    """The code of a kernel without its name and launch metadata, which contain the origins."""
     return re.sub(r"\w*fused\w*", "", kernel.source[kernel.source.index("def ") :])
 
 
@@ -92,7 +92,7 @@ CALLS: dict[str, Operator] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_library_call_computes_its_own_operator_alone(name: str) -> None:
-    """What it is given was computed by a kernel before it. Inductor calls another overload of the first two."""
+    """A kernel computes the operand before the call. Inductor calls another overload of the first two operators."""
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         return CALLS[name](x.sin())

@@ -1,5 +1,5 @@
-"""Origins of calls (kernels that the program wrote in Triton, operators that write to an argument), and of the kernels
-around them: what stands in their own text. Lines are known from the program, in which each operator has one.
+"""Origins of calls (the program's Triton kernels, operators that write to an argument) and of the kernels around them,
+against the operators in the kernels' own text. The lines are known: each operator stands on its own line.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ OPERATORS = ("sin", "cos", "exp", "tan")
 
 
 def text_of(kernel: Any) -> set[str]:
-    """The operators in the text of a kernel, in C++ or Triton."""
+    """Operators that appear in the text of a kernel, in C++ or Triton."""
     return {name for name in OPERATORS if f"{name}(" in kernel.source.replace("rsqrt", "")}
 
 

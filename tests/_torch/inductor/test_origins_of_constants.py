@@ -1,5 +1,5 @@
-"""Origins of a constant that the loop of another node holds, against generated code: each constant of a program is
-changed in the source, and the kernels and code lines that change with it are those of its line.
+"""Origins of constants that were folded into another node's loop, against generated code: the test changes a constant
+in the source, and the kernels and code lines that change with it belong to its line.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def program(x):
 
 
 def captured(folder: Path, text: str, size: int | tuple[int, ...], **options: Any) -> tuple[Capture, str]:
-    """Capture the program of a source text, on new memory; with the path of its file."""
+    """Capture the program in a source text with new inputs, and return the capture and the path of its file."""
     path = folder / f"program_{len(list(folder.iterdir()))}.py"
     helper = "triton_kernels as kernels" if "kernels." in text else "mutating_operators as ops"
     path.write_text(f"import {helper}\nimport torch\n{text}")
@@ -131,7 +131,7 @@ def test_kernels_of_the_programs(tmp_path: Path) -> None:
 
 
 def test_an_index_that_is_also_a_value() -> None:
-    """A loop that only reads an index computes it too, where another loop has it as a value."""
+    """A loop that only reads an index also computes it, while another loop uses it as a value."""
 
     def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         i = torch.arange(0, 16, 2)

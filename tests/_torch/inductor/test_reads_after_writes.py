@@ -1,4 +1,4 @@
-"""Bytes of loops that read a tensor of which an earlier loop wrote a part in place, counted by hand."""
+"""Bytes of loops that read a tensor after an earlier loop wrote part of it in place, counted by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every "to try" is tried: a case that gets the advice, and a new capture with it applied that shows the effect."""
+"""Every "to try" advice is tried: a case that gets it, and a new capture with it applied that shows the effect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def buffers(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return x.sin() + y, x.cos() - y
 
 
-# A reason, a case of it, and the case with its remedy applied: each a function, its inputs, options, and a pair.
+# A reason, a case of it, and the case with its remedy applied: each has a function, its inputs, options, and a pair.
 CASES: list[tuple[str, Any, Any]] = [
     ("different sizes", (lambda x: (x.sin(), x[:10].cos()), (X,), {}, ("sin", "cos")),
      (lambda x: (x.sin(), x.cos()), (X,), {}, ("sin", "cos"))),
@@ -155,7 +155,7 @@ def test_a_split_reduction_says_so_and_is_one_loop_without_the_split() -> None:
 
 
 def test_a_reduction_over_the_last_dimension_is_not_told_to_be_one() -> None:
-    """Of a sum over everything, the rest has to wait for all of it: no dimension would help."""
+    """A sum over all elements must end before the division starts, whatever the dimension."""
     found = compile_lens.capture(lambda x: x / x.sum(), X).why("sum_1", "div")
     assert (found.verdict, found.reason, found.remedy) == ("not fused", "reduction barrier", "")
 
@@ -171,7 +171,7 @@ def test_a_custom_operator_that_is_written_out_is_fused() -> None:
     for pair in (("sin", "plus"), ("plus", "cos"), ("sin", "cos")):
         why = found.why(*pair)
         assert (why.reason, why.remedy) == ("extern", CUSTOM_REMEDY) and "matrix product" not in str(why)
-    # plus is written, and read by cos alone; of sin likewise.
+    # plus is written, and read by cos only; sin is written, and read by plus only.
     assert found.why("plus", "cos").saved == found.why("sin", "plus").saved == 2 * X.nbytes
     assert compile_lens.capture(plain, X, Y).why("sin", "cos").verdict == "inlined"
 
@@ -188,7 +188,7 @@ def test_a_product_of_matrices_gets_no_advice_that_changes_nothing(
     assert (why.verdict, why.reason, why.remedy) == ("not fused", "extern", "") and "to try" not in str(why)
 
 
-# What fusing would have saved ---------------------------------------------------------------------------------
+# Savings of a fusion ------------------------------------------------------------------------------------------
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
@@ -251,11 +251,11 @@ def test_a_product_and_what_follows_save_a_write_and_a_read() -> None:
 
 
 def moved(source: str) -> tuple[int, int]:
-    """Bytes that a C++ kernel of loops over one dimension of float32 loads and stores, counted in its text."""
+    """Bytes loaded and stored by a C++ kernel with one-dimensional float32 loops, counted in its text."""
     loads = stores = 0
     for part in source.split("for(int64_t x0=")[1:]:
         length = int(part.split("x0<static_cast<int64_t>(")[1].split("L)")[0])
-        once = part.split("C10_UNLIKELY")[0]  # the rest of the loop is the same for the last few elements
+        once = part.split("C10_UNLIKELY")[0]  # the tail loop does the same for the last few elements
         loads += 4 * length * once.count("::loadu(")
         stores += 4 * length * once.count(".store(")
     return loads, stores
@@ -270,7 +270,7 @@ def moved(source: str) -> tuple[int, int]:
 def test_a_concatenation_moves_what_the_loops_of_its_kernel_load_and_store(
     function: Callable[..., Any],
 ) -> None:
-    """On a CPU the pieces are written to their place, and read again by what follows."""
+    """On a CPU the inputs are copied into place, and the next loop reads them again."""
     found = compile_lens.capture(function, torch.rand(1008), torch.rand(496))
     counted = [moved(kernel.source) for kernel in found.kernels]
     assert found.ledger.total.bytes_after == sum(loads + stores for loads, stores in counted) > 0
@@ -307,7 +307,7 @@ def test_why_takes_the_names_that_users_wrote(name: str) -> None:
 
 def test_a_name_that_is_called_twice_is_not_guessed() -> None:
     found = compile_lens.capture(lambda x: F.gelu(F.gelu(x).sum(0)), X)
-    for name in ("F.gelu", "gelu"):  # torch calls the first one so
+    for name in ("F.gelu", "gelu"):  # torch's own name of the first call
         with pytest.raises(
             compile_lens.UsageError, match=f"'{name}' is a name of several nodes: give one of.*gelu_1@"
         ):
@@ -318,7 +318,7 @@ def test_a_name_that_is_called_twice_is_not_guessed() -> None:
 
 
 def test_a_reduction_of_columns_beside_pointwise_work_has_no_remedy() -> None:
-    """With the last dimension in place of the first, Inductor does not fuse them either."""
+    """Inductor does not fuse them over the last dimension, either."""
     found = [
         compile_lens.capture(lambda x, d=d: (x.sum(d), x.exp()), SQUARE).why("sum_1", "exp") for d in (0, 1)
     ]
@@ -337,7 +337,7 @@ def likelihoods(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("function", [scores, likelihoods], ids=lambda f: f.__name__)
 def test_a_transpose_of_an_operand_is_not_told_to_be_between(function: Callable[..., Any]) -> None:
-    """The text of a product holds its operands': ``q @ k.transpose(-1, -2)`` transposes nothing that it makes."""
+    """The text of a product includes its operands: ``q @ k.transpose(-1, -2)`` does not transpose its own result."""
     x = torch.linspace(-1, 1, 16 * 32 * 32).reshape(16, 32, 32)
     capture = compile_lens.capture(function, x, x + 1, backward=False)
     pairs = unfused_pairs.all_unfused_pairs(capture)
@@ -369,7 +369,7 @@ def after_library(x: torch.Tensor) -> torch.Tensor:
 def test_the_answer_names_what_is_called(
     program: Callable[[torch.Tensor], torch.Tensor], target: str | None, called: str
 ) -> None:
-    """A kernel that the program itself has written is no library's."""
+    """A kernel of the program itself is not called a library call."""
     capture = compile_lens.capture(program, SQUARE, target=target)
     around = capture.why("sin", "cos")
     assert around.answer.partition(": ")[0].endswith(f"stands between them, a call of {called}")
@@ -384,7 +384,7 @@ def test_the_answer_names_what_is_called(
 
 
 def test_no_line_of_torchs_own_gets_advice_to_rewrite_it() -> None:
-    """Nobody gives the parameters of a model one shape for the step of an optimizer."""
+    """The parameters of a model cannot all have one shape for the sake of an optimizer step."""
     parameters = [torch.nn.Parameter(torch.ones(8, 16)), torch.nn.Parameter(torch.ones(16))]
     for parameter in parameters:
         parameter.grad = torch.ones_like(parameter)

@@ -1,4 +1,4 @@
-"""Memory of what a compiled forward keeps, against the tensors that autograd is given of plain torch."""
+"""Memory that a compiled forward saves, against the tensors that plain torch hands to autograd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
 
 
 def test_the_default_partitioner_would_keep_the_same_copies() -> None:
-    """It keeps the result of the relu in place of the mask."""
+    """It saves the result of the relu instead of the mask."""
     f, args = convolution()
     partition = capture(f, *args).compilations[0].partition
     assert partition is not None and partition.default is not None

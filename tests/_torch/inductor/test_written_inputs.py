@@ -1,4 +1,4 @@
-"""Inputs that a graph writes into, as CUDA graphs are told of them."""
+"""Inputs that a graph writes to, as reported to CUDA graphs."""
 
 from __future__ import annotations
 

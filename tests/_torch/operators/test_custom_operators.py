@@ -1,6 +1,6 @@
-"""Operators that a script registered itself are the same in the child; plain torch's own graphs are beside them.
+"""Operators that a script registered are the same in the child process; the oracle is plain torch's own graphs.
 
-Each program is a file that another process runs, since what a test module registers the child can import.
+Each program is a file that another process runs, since the child can import what a test module registers.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def batched(x):
 
 
 def printed(folder: Path, text: str) -> object:
-    """What a script prints, as JSON."""
+    """Run a script, and return the JSON that it prints."""
     file = folder / "script.py"
     file.write_text(HEAD + text)
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=600, cwd=folder)
     assert ran.returncode == 0, ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "Warning" in line and "triton" not in line]
-    assert not warned, ran.stderr  # a newer Triton warns of a default of its own
+    assert not warned, ran.stderr  # newer versions of Triton warn about one of their own defaults
     return json.loads(ran.stdout)
 
 
@@ -145,7 +145,7 @@ print(json.dumps([first, second]))
 
 @pytest.mark.exhaustive
 def test_values_and_casts_are_those_of_the_script(tmp_path: Path) -> None:
-    """A branch on what the script's kernel gave goes as here. Autocast casts what it is given."""
+    """A branch on the result of the script's kernel goes the same way as here. Autocast casts its arguments."""
     found = printed(
         tmp_path,
         """
@@ -206,7 +206,7 @@ def f(x):
 
 @pytest.mark.exhaustive
 def test_an_operator_of_triton_kernels_is_looked_into(tmp_path: Path) -> None:
-    """As where the child imports it, which test_templates.py has."""
+    """The result matches that of a kernel that the child imports (test_templates.py)."""
     pytest.importorskip("triton")
     found = printed(
         tmp_path,
@@ -224,7 +224,7 @@ print(json.dumps([[k.phase, k.name.rstrip("_0123456789"), "tl.load(x + i" in k.s
 
 @pytest.mark.full
 def test_operators_of_a_module_come_with_it(tmp_path: Path) -> None:
-    """Held, named after an import that the function does not hold, and defined with a library there."""
+    """Three ways: held by the function, found by an imported name only, and defined with a library in the module."""
     (tmp_path / "has_operators.py").write_text(
         "import torch\n\n\n@torch.library.custom_op('of_a_module::held', mutates_args=())\n"
         "def held(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n\n\n"

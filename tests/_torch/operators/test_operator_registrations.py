@@ -1,4 +1,4 @@
-"""Registrations of a program with torch: its own functions, and not those that Dynamo registers for itself."""
+"""Registrations of a program with torch include its own functions, and none that Dynamo registers for itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 
 import pytest
 import torch
-import torch._dynamo.polyfills.loader  # registers Dynamo's own
+import torch._dynamo.polyfills.loader  # registers Dynamo's own functions
 from torch._dynamo.variables.functions import PolyfilledFunctionVariable
 
 from compile_lens._torch.operators import registrations

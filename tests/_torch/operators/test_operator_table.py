@@ -1,4 +1,4 @@
-"""Torch's table of operators is read as it is meant, and what it says is told whole. No torch needed."""
+"""Torch's operator table is parsed correctly and reported in full. The tests need no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch's table says agrees with its dispatcher, and a capture is checked against it."""
+"""Torch's operator table agrees with its dispatcher, and the reported support agrees with a capture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 
 
 def registered_elsewhere() -> set[str]:
-    """Operators that torch's own Python gives a kernel, which no table can know."""
+    """Operators that get a kernel from torch's own Python code, which the table cannot list."""
     return {"_scaled_addmm", "_scaled_addmm_", "_scaled_grouped_mm_v2"} | {
         "_upsample_lanczos2d_aa", "_upsample_lanczos2d_aa_backward", "_foreach_mm"
     }  # fmt: skip
@@ -86,7 +86,7 @@ def test_what_is_said_of_operators_whose_support_is_known() -> None:
     ["sin", "topk", "sort", "median", "mode", "kthvalue", "cumsum", "searchsorted", "histc", "amax", "pow"],
 )
 def test_what_inductor_is_said_to_do_is_what_it_does_here(name: str) -> None:
-    """Nothing is said to be code that a capture shows to be a call, nor the other way round."""
+    """An operator is reported as generated code or as a library call if and only if a capture shows it so."""
     x = torch.rand(7, 6)
     arguments = {"topk": (3,), "kthvalue": (2,), "cumsum": (1,), "searchsorted": (x,), "pow": (x,)}.get(
         name, ()

@@ -1,4 +1,4 @@
-"""Why max-autotune has no template, beside the functions of torch that decide it."""
+"""Reasons why max-autotune has no template, against the functions of torch that decide it."""
 
 from __future__ import annotations
 

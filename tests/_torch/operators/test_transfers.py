@@ -1,4 +1,4 @@
-"""Names of functions, as readers write them."""
+"""Names of functions in readable form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch's C++ is told of a device that is not there is checked, put back, and refused where it does not fit."""
+"""The absent device that torch's C++ is given is checked, restored afterwards, and refused if it does not fit."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def now() -> Any:
 
 
 def state() -> Any:
-    """A CUDA build without a driver has a guard of its own for CUDA, which torch makes anew in each thread."""
+    """A CUDA build without a driver has its own guard for CUDA, which torch creates again in each thread."""
     left = {accelerator.NUMBERS["cuda"]} if torch.version.cuda else set()
     return [word for n, word in enumerate(accelerator._table()) if n not in left], now()
 
 
 @pytest.fixture
 def table() -> Iterator[None]:
-    """Holds that the table of guards and the accelerator are after the test what they were before it."""
+    """Checks that the test leaves the table of guards and the accelerator unchanged."""
     before = state()
     yield
     assert state() == before
@@ -48,7 +48,7 @@ def test_it_is_the_accelerator_meanwhile(kind: str) -> None:
         with Replacements() as places, places:
             accelerator.place(places, kind)
             assert now() == kind
-        assert now() == ("cuda" if torch.version.cuda else None)  # a CUDA build says so without a driver too
+        assert now() == ("cuda" if torch.version.cuda else None)  # even without a driver
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])

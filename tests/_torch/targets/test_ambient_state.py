@@ -1,4 +1,4 @@
-"""What a program set for its whole process decides what is captured for a target, or is said not to."""
+"""Process-wide state of a program affects a capture for a target, or is reported as having no effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sine(x: torch.Tensor) -> torch.Tensor:
 
 
 def plain(fn: Callable[..., Any], *args: Any) -> list[str]:
-    """The operators that plain torch hands to a backend, one graph after the other."""
+    """The operators that plain torch hands to a backend, one graph after another."""
     seen: list[str] = []
 
     def backend(gm: Any, inputs: Any) -> Any:
@@ -73,7 +73,7 @@ def test_a_stance_is_that_of_the_program() -> None:
         assert plain(sine, torch.ones(8)) == []
         found = capture(sine, torch.ones(8), target="h100")
     assert found.kernels == ()
-    assert capture(sine, torch.ones(8), target="h100").kernels  # the next is not
+    assert capture(sine, torch.ones(8), target="h100").kernels  # the next capture compiles it
 
 
 @contextmanager

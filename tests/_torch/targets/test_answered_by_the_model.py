@@ -1,8 +1,8 @@
-"""Functions of torch that the device model answers: Dynamo treats what stands for each as it treats torch's own.
+"""Functions of torch that the device model answers: Dynamo treats each replacement like torch's own function.
 
-Plain torch in another process says how: there the same function, by which Dynamo knows it, runs other code, which
-answers as an H100 does. A real H100 with torch 2.11 had a call of ``get_device_capability`` in Dynamo's graph, and a
-break (gb0208) at ``is_bf16_supported``.
+The oracle is plain torch in another process, where the same function object, by which Dynamo recognizes it, runs other
+code and answers like an H100. A real H100 with torch 2.11 had a call of ``get_device_capability`` in Dynamo's graph,
+and a break (gb0208) at ``is_bf16_supported``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that depend on the device are traced as on it: each with the answer that the device gives, by hand.
+"""Programs that depend on the device are traced as on it: each gets the answer that the device gives, by hand.
 
 The answers are those of PyTorch's documentation (autocast's lists of operators, the errors for tensors on two devices)
 and of the published figures of the target (an H100 is sm_90, and has 132 multiprocessors).
@@ -48,12 +48,12 @@ def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
 
 
 def traced(found: Capture) -> list[str]:
-    """What Dynamo captured, call by call."""
+    """Calls that Dynamo captured, in order."""
     graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
     return [re.sub(r"_\d+$", "", n.name) for g in graphs for n in g.calls]
 
 
-# Which branch: sin or cos ------------------------------------------------------------------------------------
+# Branches: sin or cos ----------------------------------------------------------------------------------------
 
 
 def is_cuda(x: Any) -> Any:
@@ -209,7 +209,7 @@ def test_the_branch_is_the_devices(fn: Any, cuda: str, mps: str, target: str) ->
     found = here(fn, rand(4, 4), target=target)
     assert traced(found)[-1] == (cuda if target == "h100" else mps)
     assert found.target is not None and not found.breaks
-    # A build for CUDA names another version, which it may be compared with.
+    # A build for CUDA has another version, with which the program may compare it.
     told = {"torch.version.cuda"} if fn is version and target == "h100" else set()
     assert {q.query for q in found.target.queries} == told
 
@@ -219,7 +219,7 @@ def test_the_branch_is_that_of_an_h100(fn: Any, branch: str) -> None:
     assert branch in traced(here(fn, rand(4, 4)))
 
 
-# Which types ------------------------------------------------------------------------------------------------
+# Types --------------------------------------------------------------------------------------------------------
 
 
 def cuda_bf16(x: Any, w: Any) -> Any:
@@ -303,7 +303,7 @@ def double(x: Any, w: Any) -> Any:
 PRODUCTS: list[tuple[Callable[..., Any], tuple[str, ...]]] = [
     (cuda_bf16, ("bfloat16",)),
     (cuda_fp16, ("float16",)),
-    (cuda_default, ("float16",)),  # CUDA's type, where none is named
+    (cuda_default, ("float16",)),  # CUDA's default type
     (cpu_region, ("float32",)),
     (nested, ("bfloat16", "float32")),
     (nested_types, ("bfloat16", "float16")),
@@ -313,7 +313,7 @@ PRODUCTS: list[tuple[Callable[..., Any], tuple[str, ...]]] = [
     (in_two, ("bfloat16",)),
     (checkpointed, ("bfloat16",)),
     (broken, ("bfloat16", "bfloat16")),
-    (double, ("float64",)),  # which is never cast
+    (double, ("float64",)),  # autocast never casts float64
 ]
 
 
@@ -335,7 +335,7 @@ def test_a_step_of_training_for_a_mac() -> None:
             return x @ w
 
     assert products(here(region, rand(16, 16), rand(16, 16), target="mps")) == ("bfloat16",)
-    with pytest.warns(UserWarning, match="Disabling"):  # as on a Mac, which has no CUDA
+    with pytest.warns(UserWarning, match="Disabling"):  # a Mac has no CUDA, and warns in the same way
         assert products(here(cuda_bf16, rand(16, 16), rand(16, 16), target="mps")) == ("float32",)
 
 
@@ -375,7 +375,7 @@ def test_the_types_of_results_are_the_devices(fn: Any, dtype: str) -> None:
     assert {t.dtype for n in found.compilations[0].graphs["dynamo"].calls for t in n.outputs} >= {dtype}, last
 
 
-# Made and moved inside --------------------------------------------------------------------------------------
+# Tensors created and moved inside ---------------------------------------------------------------------------
 
 
 def factory(x: Any) -> Any:
@@ -409,7 +409,7 @@ def test_what_is_made_or_moved_inside(fn: Any) -> None:
     found = here(fn, rand(4, 4))
     languages = {k.language for k in found.kernels}
     assert found.failure is None and ("triton" in languages) == (fn is not there_and_back)
-    assert ("cpp" in languages) == (fn is there_and_back)  # a sine on the CPU, as there
+    assert ("cpp" in languages) == (fn is there_and_back)  # a sine on the CPU, as on the device
 
 
 def literal(x: Any) -> Any:
@@ -440,7 +440,7 @@ def unsafe(x: Any) -> Any:
     ids=lambda v: getattr(v, "__name__", None),
 )
 def test_the_error_is_the_devices(fn: Any, words: str) -> None:
-    if fn is unsafe and TORCH >= (2, 15):  # Dynamo leaves it to Python, which runs on the CPU: that is said
+    if fn is unsafe and TORCH >= (2, 15):  # Dynamo skips the frame: it runs on the CPU, and is reported
         found = here(fn, rand(4, 4)).target
         assert found is not None and [q.kind for q in found.queries] == ["entered"]
         return
@@ -449,7 +449,7 @@ def test_the_error_is_the_devices(fn: Any, words: str) -> None:
     assert re.search(words, str(raised.value), re.S), raised.value
 
 
-# What is said -----------------------------------------------------------------------------------------------
+# Reports ------------------------------------------------------------------------------------------------------
 
 
 def branch_after_a_break(x: Any) -> Any:
@@ -524,7 +524,7 @@ def test_a_region_around_the_capture() -> None:
     def product(x: Any, w: Any) -> Any:
         return x @ w
 
-    with torch.autocast("cpu", torch.bfloat16):  # casts tensors of the CPU, and the device's are none
+    with torch.autocast("cpu", torch.bfloat16):  # casts CPU tensors only, and the device has none
         assert products(here(product, rand(16, 16), rand(16, 16))) == ("float32",)
     with pytest.warns(UserWarning, match="Disabling"), torch.autocast("cuda", torch.bfloat16):
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")
@@ -562,7 +562,7 @@ WORK = {"_to_copy", "addmm", "gelu", "sum", "gelu_backward", "mm"}
 
 
 class Dispatched(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """What eager PyTorch itself dispatches here, less views and allocation: those of ``WORK``."""
+    """Records the operators of ``WORK`` that eager PyTorch dispatches here, without views and allocations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -575,7 +575,7 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
 
 
 def test_eager_operators_are_those_of_autocast_on_the_device() -> None:
-    """The lists of both devices' autocast hold ``linear``: eager on the CPU under its own dispatches the same."""
+    """Autocast's lists of both devices contain ``linear``: eager CPU code dispatches the same under CPU autocast."""
     linear = torch.nn.Linear(64, 64)
 
     def on(device: str) -> Any:
@@ -599,7 +599,7 @@ def test_eager_operators_are_those_of_autocast_on_the_device() -> None:
 
 @pytest.mark.exhaustive
 def test_a_capture_warns_of_nothing_that_the_program_does_not() -> None:
-    """In a process of its own, since torch gives this warning once: on a device with TF32 for any product."""
+    """It runs in its own process, since torch gives this warning once: on a device with TF32 for any product."""
     program = (
         "import warnings; warnings.simplefilter('error')\n"
         "import compile_lens, torch\n"

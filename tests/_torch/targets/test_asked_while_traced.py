@@ -1,8 +1,8 @@
-"""What a program asks of torch in Python that Dynamo traces, of which a device that is not there decides.
+"""Device queries of a program in Python that Dynamo traces, when the answer depends on an absent device.
 
-Each program takes ``sin`` where the device is there. What is certain on it is so here: its tensors are on it, and the
-attention that is chosen is that which can be used. What depends on a build for the device, or on what is free on it, is
-told with the line and what was answered.
+Each program takes ``sin`` if the device exists. Certain answers are given here: the tensors are on the device, and
+the attention is chosen among the usable kernels. Answers that depend on a build for the device, or on its free memory,
+are reported with the line and the answer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def calls(found: Capture) -> list[str]:
 
 
 def told(found: Capture) -> list[tuple[str, str]]:
-    """What was asked and answered; each at the line with the mark."""
+    """Queries with their answers; each is checked to be at the marked line."""
     assert found.target is not None
     for one in found.target.queries:
         assert linecache.getline(one.frame.file, one.frame.line).endswith("# here\n")
@@ -117,7 +117,7 @@ def test_what_depends_on_the_build_is_told(
 
 
 def test_of_published_gigabytes_both_readings_are_told() -> None:
-    """The A100's are not known to the byte. A 79 times 2^30 lies between the two."""
+    """The exact size of an A100 is unknown. 79 times 2^30 lies between the two readings."""
     found, _ = perform(
         Call.read(large, (rand(8),), None, CaptureOptions(target="a100"), model=resolve("a100"))
     )
@@ -126,7 +126,7 @@ def test_of_published_gigabytes_both_readings_are_told() -> None:
 
 
 def test_a_state_of_random_numbers_breaks_as_in_torch() -> None:
-    """Torch's table of functions has ``torch.cuda.get_rng_state`` among those that Dynamo skips."""
+    """Torch's table of functions lists ``torch.cuda.get_rng_state`` among those that Dynamo skips."""
     assert len(here(state, rand(8)).breaks) == 1
 
 
@@ -137,7 +137,7 @@ def can_use(q: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("dtype", "taken"), [(torch.float16, "sin"), (torch.float32, "cos")])
 def test_whether_flash_can_be_used_is_as_it_is_chosen(dtype: torch.dtype, taken: str) -> None:
-    """``check_dtypes_low_precision`` of PyTorch's ``sdp_utils.cpp``."""
+    """The rule is ``check_dtypes_low_precision`` of PyTorch's ``sdp_utils.cpp``."""
     found = here(can_use, torch.zeros(1, 2, 16, 64, dtype=dtype))
     assert calls(found)[-1] == taken
     assert told(found) == [("torch.backends.cuda.can_use_flash_attention()", str(taken == "sin"))]

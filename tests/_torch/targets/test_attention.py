@@ -1,8 +1,8 @@
-"""Which attention a device gets: by the switches of the program's, and by the rules that PyTorch has in C++.
+"""The attention kernel of a device follows the program's switches and the rules in PyTorch's C++ code.
 
-What is expected of an H100 (sm_90) and a T4 (sm_75) was read in PyTorch's
+The expected kernels of an H100 (sm_90) and a T4 (sm_75) were read in PyTorch's
 ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`` and ``attention.cpp``: the function's name is beside each case.
-Where PyTorch's own operators are expected, plain PyTorch says which, in another process, with the same switches.
+For PyTorch's own operators the oracle is plain PyTorch in another process, with the same switches.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def graph(found: Capture) -> list[str]:
 
 
 def attention_of(found: Capture) -> str:
-    """The fused kernel that was taken, else that none was."""
+    """The fused kernel of the capture, or ``math`` if there is none."""
     taken = re.findall(r"_scaled_dot_product_(\w+?)_attention\.", " ".join(graph(found)))
     assert len(taken) <= 1
     return taken[0] if taken else "math"
@@ -206,7 +206,7 @@ def test_heads_are_filled_up_and_scaled_by_their_own_size() -> None:
 
 
 def named(called: list[str]) -> list[str]:
-    """Without what Inductor's passes, which are not in plain PyTorch's list, leave out or write otherwise."""
+    """Calls without the operators that Inductor's passes remove, and with the names that these passes give."""
     gone = ("aten.view.", "aten.expand.")
     return [c.replace("aten.scalar_tensor.", "aten.full.") for c in called if not c.startswith(gone)]
 
@@ -279,7 +279,7 @@ THREE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("warm")
 def test_three_dimensions_are_a_batch_of_one_to_a_pytorch_that_takes_them_so() -> None:
-    """2.15 does, before it asks which kernel can run; which one can then is as for a batch of one of that size."""
+    """2.15 adds the batch dimension before it selects a kernel; the selection is then that of a batch of one."""
     batched = "aten.unsqueeze.default" in in_plain_pytorch(THREE_DIMENSIONS)
     for name, (fn, args, kernel) in THREE.items():
         found = here(fn, *args)
@@ -316,7 +316,7 @@ def dispatched(found: Capture) -> dict[str, int]:
 @pytest.mark.full
 @pytest.mark.usefixtures("warm")
 def test_eager_pytorch_is_counted_with_the_kernel_that_the_device_takes() -> None:
-    """``attention.cpp``: one call of a fused kernel, and each of the three filled up to 8 elements before."""
+    """``attention.cpp``: one call of a fused kernel, after a pad of each of the three operands to a multiple of 8."""
     flash, efficient = (f"aten._scaled_dot_product_{name}_attention" for name in (FLASH, EFFICIENT))
     assert dispatched(here(plain, half(*Q), target="a100")) == {flash: 1}
     assert dispatched(here(plain, single(*Q), target="a100")) == {efficient: 1}
@@ -347,7 +347,7 @@ def test_none_that_can_run_is_pytorchs_error() -> None:
 
 @pytest.mark.usefixtures("warm")
 def test_none_that_can_run_where_python_might_catch_it() -> None:
-    """Torch 2.15 leaves what is raised within ``with`` to Python, which has the CPU's kernel: no code is made up."""
+    """Torch 2.15 runs code that raises within ``with`` eagerly, on the CPU's kernel: the capture invents no code."""
     try:
         found = here(only_flash, single(*Q))
     except CaptureError as error:
@@ -395,7 +395,7 @@ def test_the_environment_may_put_cudnns_last(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("warm")
 def test_dropout_in_steps_of_a_sixteenth() -> None:
-    """``check_cudnn_dropout``, which torch has since 2.12; an H100 with torch 2.11 took cuDNN's for a tenth."""
+    """The rule is ``check_cudnn_dropout``, in torch since 2.12; an H100 with torch 2.11 took cuDNN's for a tenth."""
     assert attention_of(here(dropped, half(*Q))) == (CUDNN if torch_version() < (2, 12) else FLASH)
 
 
@@ -407,7 +407,7 @@ CUDNNS = [
 
 @pytest.mark.usefixtures("warm")
 def test_what_cudnns_gives_is_what_an_h100_showed() -> None:
-    """Of torch 2.11 there: the results in the layout of what is taken, one number for each row, two seeds."""
+    """Torch 2.11 there returned the results in the layout of the query, one number for each row, and two seeds."""
     rows = torch.zeros(2, 128, 4, 64, dtype=torch.float16).transpose(1, 2).requires_grad_()
     found = here(plain, rows)
     nodes = [n for n in found.compilations[0].graphs["joint"].calls if "cudnn" in n.target]
@@ -429,7 +429,7 @@ def test_the_order_is_put_back() -> None:
 
 @pytest.mark.full
 def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
-    """In the child process that is kept for captures."""
+    """The captures share one child process."""
     before = torch_settings.attention()
     assert attention_of(capture(only_efficient, half(*Q), target="h100")) == EFFICIENT
     with pytest.raises(CaptureError, match="No available kernel"):

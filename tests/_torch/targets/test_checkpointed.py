@@ -1,8 +1,8 @@
-"""Random operators that a checkpoint computes again, for a device that is not there.
+"""Random operators that a checkpoint recomputes, for an absent device.
 
-For CUDA torch gives the forward and the backward a generator each, and runs the operator with it. What is said here of
-names and order is as it stands in a program that a real GPU had: inputs ``fwd_rng_state_0``, ``fwd_rng_state_1`` after
-all others, and ``graphsafe_run_with_rng_state(operator, …, rng_state = fwd_rng_state_0)`` in the operator's place.
+For CUDA torch gives the forward and the backward a generator each, and runs the operator with it. The expected names
+and order are those of a program that ran on a real GPU: inputs ``fwd_rng_state_0``, ``fwd_rng_state_1`` after all
+others, and ``graphsafe_run_with_rng_state(operator, …, rng_state = fwd_rng_state_0)`` in the operator's place.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def inputs(found: Capture, stage: str) -> list[str]:
 
 
 def runs(found: Capture, phase: str) -> list[tuple[str, str]]:
-    """Operators that the code runs with a generator, and with which."""
+    """Operators that the code runs with a generator, each with the name of the generator."""
     text = found.compilations[0].code[phase].text
     return re.findall(r"graphsafe_run_with_rng_state\(torch\.ops\.aten\.(\w+).*rng_state=(\w+)\)", text)
 

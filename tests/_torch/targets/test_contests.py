@@ -1,4 +1,4 @@
-"""What max-autotune would time on a device that is not there: its templates, and no winner."""
+"""Candidates that max-autotune would time on an absent device: its templates, without a winner."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ with interpreted_wrapper.folder() as folder:
 
 @pytest.mark.exhaustive
 def test_each_template_computes_the_product(child: Callable[..., str], tmp_path: Path) -> None:
-    """Its text, in Triton's interpreter; so does none that was damaged."""
+    """Triton's interpreter runs the text of each; a damaged template computes another result."""
     x, w = pair()
     (one,) = here(product, x, w).autotuning
     assert (one.operator, one.nodes, one.phase) == ("mm", ("mm",), "inference")
@@ -89,7 +89,7 @@ def test_no_template_has_won() -> None:
 
 
 def test_what_follows_a_template_is_fused_with_it() -> None:
-    """What ``why`` says of a template that wins, by a program that has no other choice."""
+    """The oracle for ``why`` on a winning template is a program that has no other choice."""
     found = here(product, *pair(), max_autotune_gemm=True, max_autotune_gemm_backends="TRITON")
     (kernel,) = found.kernels
     assert kernel.kind == "template" and "tl.dot" in kernel.source and "relu" in kernel.name
@@ -143,7 +143,7 @@ def test_attention_has_no_library_beside_it() -> None:
 
 
 def test_a_product_that_is_taken_apart() -> None:
-    """Of a long inner dimension Inductor also offers to sum up several products: a graph, no template."""
+    """For a long inner dimension Inductor also offers a sum of several products: a graph instead of a template."""
     (one,) = here(lambda x, w: x @ w, *pair(16, 8192, 16)).autotuning
     apart = [k for k in one.choices if k.language == "graph"]
     assert apart and all("aten.bmm" in k.source for k in apart)
@@ -166,7 +166,7 @@ def test_where_it_changes_no_product_it_says_so(target: str, words: str) -> None
 
 @pytest.mark.exhaustive
 def test_machine_code_of_the_templates() -> None:
-    """Shared memory by hand: a pipeline holds so many stages of a block of each operand, in bf16."""
+    """Shared memory by hand: each pipeline stage has one block of each operand, in bf16."""
     found = here(
         product, *pair(256, 256, 256, torch.bfloat16), build=True,
         max_autotune_gemm=True, max_autotune_gemm_backends="ATEN,TRITON",

@@ -1,9 +1,9 @@
-"""The layout of a convolution's result is that of the library that the device has for it.
+"""The layout of a convolution's result is that of the device's library.
 
-By torch's source, read by hand (``aten/src/ATen/native/Convolution.cpp`` and ``ConvUtils.h``): cuDNN and Metal give
-channels last where the input or the weight is so, but not of float64 by cuDNN; bfloat16 is cuDNN's from capability 8
-on; a depthwise convolution of contiguous tensors, and what cuDNN refuses, is torch's own, which gives contiguous
-results; one dimension is computed as two, contiguous. Strides are counted by hand.
+From torch's source (``aten/src/ATen/native/Convolution.cpp`` and ``ConvUtils.h``): cuDNN and Metal return channels
+last if the input or the weight has it, except cuDNN for float64; cuDNN takes bfloat16 from capability 8 on; depthwise
+convolutions of contiguous tensors, and those that cuDNN refuses, run torch's own kernel with contiguous results; a
+1-D convolution runs as a 2-D one, contiguous. Strides are counted by hand.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_bfloat16_is_cudnns_from_capability_8_on(major: int, stride: Any) -> Non
 
 @torch.no_grad()
 def test_other_dimensions() -> None:
-    """1-D results are contiguous; 2 × 4 × 5 × 5 × 5 in three dimensions is channels last of its own kind."""
+    """1-D results are contiguous; 2 × 4 × 5 × 5 × 5 in three dimensions has its own kind of channels last."""
     line = torch.rand(2, 9, 3).transpose(1, 2)
     assert strides(here(F.conv1d, line, torch.rand(4, 3, 3))) == [[(28, 7, 1)]]
     x, w = torch.rand(2, 3, 7, 7, 7), torch.rand(4, 3, 3, 3, 3)
@@ -104,7 +104,7 @@ def test_other_dimensions() -> None:
 
 @torch.no_grad()
 def test_transposed() -> None:
-    """2 × 4 × 10 × 10: (8 - 1) × 1 + 3. An output padding as large as the stride is not cuDNN's."""
+    """2 × 4 × 10 × 10: (8 - 1) × 1 + 3. cuDNN refuses an output padding as large as the stride."""
     x, w = torch.rand(2, 6, 8, 8).to(memory_format=LAST), torch.rand(6, 4, 3, 3)
     assert strides(here(F.conv_transpose2d, x, w)) == [[(400, 1, 40, 4)]]
 
@@ -145,18 +145,18 @@ def test_a_branch_on_the_layout_and_a_view_of_it() -> None:
 
 @torch.no_grad()
 def test_what_inductor_makes_channels_last_comes_so() -> None:
-    """Inductor lays out the operands of a large convolution so; what follows reads the library's result where it is."""
+    """Inductor sets this layout for the operands of a large convolution; users read the library's result in place."""
     x = torch.rand(8, 64, 56, 56)
     found = here(torch.nn.Conv2d(64, 128, 3, padding=1), x)
     (code,) = found.compilations[0].code.values()
-    # What Inductor checks of the library's result: torch 2.15 by a function of another name.
+    # Inductor's check of the library's result: torch 2.15 calls another function for it.
     assert "(buf2, (8, 128, 56, 56), (401408, 1, 7168, 128)" in str(code.text)
     last = here(torch.nn.Conv2d(64, 128, 3, padding=1).to(memory_format=LAST), x.to(memory_format=LAST))
-    assert [k.language for k in last.kernels] == ["extern", "triton"]  # nothing is transposed before it
+    assert [k.language for k in last.kernels] == ["extern", "triton"]  # nothing is transposed before the call
 
 
 def test_after_a_break_a_result_is_laid_out_as_on_the_device() -> None:
-    """The CPU's own convolution of float64 gives channels last, cuDNN's a contiguous result."""
+    """The CPU's own convolution of float64 returns channels last, cuDNN's a contiguous result."""
     x, w = of_2d(torch.float64)
     assert F.conv2d(x, w, padding=1).stride() == CHANNELS_LAST
 

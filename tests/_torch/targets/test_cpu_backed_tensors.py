@@ -1,7 +1,7 @@
-"""Tensors that a program writes down on the device: their values are known, and they are there, not on the CPU.
+"""Literal tensors that a program creates on the device: their values are known, and they are on the device.
 
-What Inductor writes beside a GPU stands in the logs of machines that have one: the constant is on ``cuda``, there is no
-``device_put``, and the kernel in Triton is given it.
+Logs from machines with a GPU show what Inductor generates there: the constant is on ``cuda``, there is no
+``device_put``, and the Triton kernel takes it as an argument.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 
 def on_the_cpu(found: Capture) -> list[str]:
-    """What the code has on the CPU: kernels in C++ and buffers."""
+    """CPU parts of the code: C++ kernels and buffers."""
     text = "".join(map(str, found.code.values()))
     return re.findall(r"\w+ = empty_strided_cpu\(\(.*|async_compile\.cpp\w*", text)
 
@@ -144,7 +144,7 @@ def test_values_are_those_that_the_program_wrote() -> None:
 
 
 def test_a_constant_of_one_element_is_computed_with() -> None:
-    """Torch follows its value, here through a sum and a negation, and writes it into the kernel."""
+    """Torch tracks its value, here through a sum and a negation, and writes it into the kernel."""
 
     def scaled(x: torch.Tensor) -> torch.Tensor:
         return x * -(torch.tensor([3.0], device=x.device) + 4)
@@ -154,7 +154,7 @@ def test_a_constant_of_one_element_is_computed_with() -> None:
 
 
 def test_what_is_written_down_on_the_cpu_is_copied_as_there() -> None:
-    """``torch.tensor([…])`` is on the CPU beside a GPU too, and ``.to`` moves it: the copy has a name of its own."""
+    """``torch.tensor([…])`` is on the CPU also on a GPU machine, and ``.to`` moves it: the copy has its own name."""
 
     def moved(x: torch.Tensor) -> torch.Tensor:
         return x + torch.tensor(TABLE).to(x.device)
@@ -172,8 +172,8 @@ def test_what_is_written_down_on_the_cpu_is_copied_as_there() -> None:
 
 @pytest.mark.parametrize("fn", [listed, looked_up])
 def test_on_a_mac_torch_moves_what_was_made_on_the_cpu(fn: Callable[..., Any]) -> None:
-    """``FakeTensorMode.avoid_device_init`` asks for CUDA, so that it holds on a Mac: the constant is lifted on the
-    CPU and moved, and Inductor makes a copy on the device of it (``DeviceCopy.create``)."""
+    """``FakeTensorMode.avoid_device_init`` checks for CUDA, so it is True on a Mac: torch lifts the constant on the
+    CPU and moves it, and Inductor copies it to the device (``DeviceCopy.create``)."""
     found = as_there(
         fn, torch.rand(32, 64) if fn is listed else torch.arange(5), target="mps", backward=False
     )
@@ -191,7 +191,7 @@ def rotated(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_kernel_for_the_cpu_that_nobody_asked_for_is_said() -> None:
-    """Torch for a Mac lifts a literal on the CPU. A kernel for a tensor that the program makes there needs no word."""
+    """Torch for a Mac lifts a literal on the CPU. A kernel for a CPU tensor of the program itself is not reported."""
     words = "C++ for the CPU next to the device's code, though the captured graph has no tensor there"
     found = as_there(rotated, torch.rand(64), target="mps", backward=False)
     (kernel,) = [k.name for k in found.kernels if k.language == "cpp"]
@@ -205,7 +205,7 @@ def test_a_kernel_for_the_cpu_that_nobody_asked_for_is_said() -> None:
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     kind, _, has_kernels = request.param.partition(", ")
     found = torch.device(kind, 0)
-    if has_kernels:  # torch's CUDA wheel, on a machine without a GPU
+    if has_kernels:  # torch's CUDA wheel on a machine without a GPU
         real = torch._C._dispatch_has_kernel_for_dispatch_key
         monkeypatch.setattr(
             torch._C,
@@ -238,7 +238,7 @@ def test_it_computes_with_what_it_holds(device: torch.device) -> None:
 
 
 def test_each_operator_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch refuses a second time. A build for the device lists as its CPU's also what is made of others elsewhere."""
+    """Torch refuses a second registration. A build for the device also lists operators that are composite elsewhere."""
     registered = []
     real = torch.library.Library.impl
 

@@ -1,4 +1,4 @@
-"""Where Python that is not traced asks for a device that is not there: the record has the line and the answer."""
+"""Untraced Python that queries an absent device: the record has the line and the answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
 
 
 def questions(found: Capture) -> list[tuple[str, str, str]]:
-    """What was asked, the answer, and the mark on the line that the record names."""
+    """Queries with their answers, and the mark on the line that the record names."""
     assert found.target is not None
     told = []
     for one in found.target.queries:
@@ -83,7 +83,7 @@ def built(x: torch.Tensor) -> torch.Tensor:
     ids=lambda v: getattr(v, "__name__", None),
 )
 def test_what_dynamo_leaves_to_python(fn: Callable[..., Any], asked: str, answer: str) -> None:
-    """It breaks the graph at these functions of torch."""
+    """Dynamo breaks the graph at these functions of torch."""
     found = here(fn, rand(4, 4))
     assert questions(found) == [(asked, answer, "here")] and len(found.breaks) == 1
 
@@ -95,14 +95,14 @@ def traced_calls(found: Capture) -> list[str]:
 
 @pytest.mark.parametrize(("target", "taken"), [("h100", "cos"), ("mps", "sin")])
 def test_what_dynamo_asks_of_torch_is_answered_as_there(target: str, taken: str) -> None:
-    """Newer ones leave nothing to Python; older ones break the graph to ask it, and what follows is traced."""
+    """Newer versions trace the query; older ones break the graph for it, and trace the resume function."""
     found = capture(apple, rand(4, 4), target=target)
     assert traced_calls(found) == [taken] and questions(found) == []
     assert len(found.breaks) == (0 if BY_DYNAMO else 1)
 
 
 def test_there_is_one_device_where_a_break_asks_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls are those of plain torch where it says so. Python that is not traced is told."""
+    """The oracle is the calls of plain torch with a count of one. Untraced Python gets an answer that is reported."""
     found = here(count, rand(4, 4))
     seen: list[str] = []
 
@@ -126,7 +126,7 @@ def state(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answer is the device's own")
 def test_what_answers_for_the_device_is_nothing_that_is_compiled() -> None:
-    """The device gives 16 bytes, which its driver fills: no operator of the program's."""
+    """The device's driver fills 16 bytes, which is not an operator of the program."""
     found = here(state, rand(4, 4))
     assert traced_calls(found) == ["operator.add"] and len(found.breaks) == 1
     ((asked, _, mark),) = questions(found)
@@ -139,7 +139,7 @@ def architectures(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="the answer is that of a build without CUDA")
 def test_what_dynamo_asks_of_the_build_while_it_traces() -> None:
-    """It takes the answer for a constant: no Python is left that could be listened to."""
+    """Dynamo takes the answer as a constant, so no Python code is left that could be observed."""
     found = here(architectures, rand(4, 4))
     assert questions(found) == [("torch.cuda.get_arch_list()", "[]", "here")] and not found.breaks
 
@@ -201,7 +201,7 @@ def test_what_changes_nothing_on_the_device_changes_nothing_here() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
 @ASKED_OF_PYTHON
 def test_a_function_without_a_name_may_ask_torch_s_backends() -> None:
-    """It crosses by value; torch.backends is a module of a class of its own."""
+    """It is sent by value; torch.backends is a module with its own class."""
     found = capture(
         lambda x: x.sin() if torch.backends.mps.is_available() else x.cos(), rand(4, 4), target="h100"
     )
@@ -220,7 +220,7 @@ def inside(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.full
 def test_listening_changes_no_stage() -> None:
-    """The graphs and breaks are those of a capture without a target."""
+    """Graphs and breaks are those of a capture without a target."""
 
     def told(found: Capture) -> Any:
         graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
@@ -307,7 +307,7 @@ def by_module(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here the module is that of the device itself")
 def test_the_accelerator_s_module_is_the_device_s_where_dynamo_traces() -> None:
-    before = torch.get_device_module()  # torch remembers it
+    before = torch.get_device_module()  # torch caches its result
     found = here(by_module, rand(4, 4))
     assert [n.target for n in found.compilations[0].graphs["dynamo"].calls] == ["sin"]
     assert questions(found) == [] and torch.get_device_module() is before
@@ -357,7 +357,7 @@ def made_before_untraced(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
 def test_regions_of_autocast_that_were_made_before() -> None:
-    """Torch switched them off when they were made, and nothing tells that from one that the program switched off."""
+    """Torch disabled them when they were created, which looks the same as a region that the program disabled."""
     for fn, mark in (
         (decorated, "a"),
         (made_before, "c"),
@@ -366,7 +366,7 @@ def test_regions_of_autocast_that_were_made_before() -> None:
         (one,) = questions(here(fn, rand(4, 4)))
         assert one[::2] == ("torch.autocast('cuda', torch.float16)", mark)
         assert one[1].startswith("nothing was cast: it was off before the capture")
-    assert questions(here(decorated_too, rand(4, 4))) == []  # a region of the CPU's casts nothing there
+    assert questions(here(decorated_too, rand(4, 4))) == []  # a CPU region casts nothing there
 
 
 def left_before_the_break(x: torch.Tensor) -> torch.Tensor:
@@ -385,7 +385,7 @@ def left_after_the_break(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_region_around_a_break_is_told_of_what_broke_alone() -> None:
-    """What Dynamo traced in it was cast, as the graphs say."""
+    """Operators that Dynamo traced in the region were cast, as the graphs show."""
     assert questions(here(left_before_the_break, rand(4, 4))) == []
     found = here(left_after_the_break, torch.rand(4, 4))
     (one,) = questions(found)
@@ -421,7 +421,7 @@ def test_a_scaler_that_was_off_before_the_capture() -> None:
 
 
 def test_a_scaler_that_is_made_in_the_function_is_on() -> None:
-    """As beside the device: branches of plain Python go that way, and it scales by its first scale."""
+    """As on the device, branches of plain Python take this path, and it scales by its initial scale."""
 
     def scaled(x: torch.Tensor) -> torch.Tensor:
         scaler = torch.amp.GradScaler("cuda")
@@ -485,7 +485,7 @@ def test_the_child_tells_them_too() -> None:
         "a",
         "b",
         "c",
-    ]  # and no region: a Mac has no CUDA either
+    ]  # and no region: a Mac has no CUDA
     assert Capture.from_json(found.to_json()) == found
     assert capture(is_cuda, rand(4, 4)).target is None
 
@@ -515,7 +515,7 @@ def of_cuda_alone(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="a device that is there answers by itself")
 def test_an_answer_that_is_an_error_has_the_line_that_asked() -> None:
-    """Where we listen to the question is no line of the program's."""
+    """The frame in which compile_lens observes the query is not a line of the program."""
     with pytest.raises(CaptureError, match=r"CUDA|NVIDIA") as raised:
         perform(
             Call.read(

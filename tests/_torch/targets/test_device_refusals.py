@@ -1,8 +1,8 @@
-"""Library calls that are written for a device which refuses them: the capture fails as the program does there.
+"""Library calls that the target's library refuses: the capture fails as the program does there.
 
-By torch's source, read by hand: ``addmm_out_cuda_impl`` and ``baddbmm_out_cuda_impl`` of ``cuda/Blas.cpp`` dispatch
+From torch's source: ``addmm_out_cuda_impl`` and ``baddbmm_out_cuda_impl`` of ``cuda/Blas.cpp`` dispatch
 over ``FLOATING_AND_COMPLEX_TYPES_AND2(Half, BFloat16)``; ``_int_mm_out_cuda`` there takes more than 16 rows, and
-columns in eights; ``_scaled_mm_allowed_device`` of ``cuda/ScaledBlas.cpp`` asks for a capability of 9.0 or 8.9.
+columns in eights; ``_scaled_mm_allowed_device`` of ``cuda/ScaledBlas.cpp`` requires a capability of 9.0 or 8.9.
 """
 
 from __future__ import annotations
@@ -120,20 +120,20 @@ def test_a_call_that_the_device_refuses_fails_as_there(case: str) -> None:
     assert failure.frames[-1].text.endswith("# here")
     assert "rejects it at run time" in str(raised.value)
     assert "ran on the CPU" not in str(raised.value)
-    assert any(k.language == "extern" for k in raised.value.capture.kernels)  # the code is there all the same
+    assert any(k.language == "extern" for k in raised.value.capture.kernels)  # the code is still generated
 
 
 RUNS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "float32": (product, (torch.ones(4, 8), torch.ones(8, 4)), "h100"),
     "complex": (product, (ones(4, 8, dtype=torch.complex64), ones(8, 4, dtype=torch.complex64)), "h100"),
-    "a vector": (product, (ones(4, 8), ones(8)), "h100"),  # Inductor has a kernel of its own for it
+    "a vector": (product, (ones(4, 8), ones(8)), "h100"),  # Inductor has its own kernel for it
     "nothing": (product, (ones(4, 0), ones(0, 4)), "h100"),
     "Metal": (
         product,
         (ones(4, 8), ones(8, 4)),
         "mps",
-    ),  # ``LinearAlgebra.mm`` has a kernel for whole numbers
-    # Dynamo asks for no device there, "as this allows us to execute NumPy code on CUDA" (``method_numpy``).
+    ),  # ``LinearAlgebra.mm`` has a kernel for integers
+    # Dynamo queries no device there, "as this allows us to execute NumPy code on CUDA" (``method_numpy``).
     "numpy": (as_numpy, (torch.ones(4),), "h100"),
     "17 rows": (int_mm, (ones(17, 64, dtype=INT8), ones(64, 64, dtype=INT8)), "h100"),
     "float8 on 8.9": (scaled, (eighths(32, 32), eighths(32, 32)), "l4"),
@@ -150,7 +150,7 @@ def test_one_that_runs_there_is_captured(case: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float8_e5m2])
 def test_types_are_named_as_torchs_macro_names_them(dtype: torch.dtype) -> None:
-    """The macro is that of the CPU's kernels too."""
+    """The CPU's kernels use the same macro."""
     with pytest.raises(NotImplementedError) as raised:
         torch.geqrf(torch.ones(4, 4).to(dtype))
     name = str(raised.value).rpartition("not implemented for ")[2]
@@ -160,7 +160,7 @@ def test_types_are_named_as_torchs_macro_names_them(dtype: torch.dtype) -> None:
 
 
 def test_where_templates_compete_one_stands_for_it() -> None:
-    """Torch times what raises as infinitely slow (``AlgorithmSelectorCache.benchmark_choices``)."""
+    """Torch counts a choice that raises as infinitely slow (``AlgorithmSelectorCache.benchmark_choices``)."""
     pytest.importorskip("triton")
     args = ones(8, 64, dtype=INT8), ones(64, 64, dtype=INT8)
     found = here(int_mm, *args, mode="max-autotune")
@@ -196,13 +196,13 @@ def moved(x: torch.Tensor) -> torch.Tensor:
 def counted(x: torch.Tensor) -> torch.Tensor:
     last = (
         torch.cuda.device_count() - 1
-    )  # Dynamo leaves it to Python: with `x.to` waiting for it, also the move
+    )  # Dynamo skips the frame here: the eager `x.to` then also contains the move
     return x.to(f"cuda:{last}") + 1
 
 
 @pytest.mark.full
 def test_there_is_no_second_device() -> None:
-    """As its count says, in the same function."""
+    """The answer agrees with the device count in the same function."""
     with pytest.raises(CaptureError, match="invalid device ordinal") as raised:
         here(moved, torch.ones(4))
     failure = raised.value.capture.failure
@@ -215,7 +215,7 @@ def narrow(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_float8_on_metal_is_said() -> None:
-    """Inductor's table of Metal's types (``DTYPE_TO_METAL``) has none."""
+    """Inductor's table of Metal types (``DTYPE_TO_METAL``) has none."""
     from torch._inductor.codegen.mps import DTYPE_TO_METAL
 
     if torch.float8_e4m3fn in DTYPE_TO_METAL:

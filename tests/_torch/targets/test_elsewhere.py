@@ -1,4 +1,4 @@
-"""Captures for other devices leave this process as it is, and what crosses to the child is what is here."""
+"""Captures for other devices leave this process unchanged, and send the child the objects of this process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_another_thread_sees_the_real_device_meanwhile() -> None:
 
     def interpret(
         text: str, lowering: Any
-    ) -> Any:  # called inside Inductor, where the device is said to be there
+    ) -> Any:  # called inside Inductor, where the device appears to exist
         assert torch.cuda.is_available()
         other = threading.Thread(target=look)
         other.start()
@@ -296,7 +296,7 @@ def test_a_module_that_only_loads_here_is_refused(tmp_path: Path, monkeypatch: p
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ONCE_ONLY", "1")
-    process.close()  # a new child would inherit the variable: it must start without
+    process.close()  # a new child would inherit the variable, and must start without it
     module = importlib.import_module("once_only")
     with pytest.raises(UsageError, match=r"AssertionError|KeyError"):
         capture(module.f, rand(5), target="h100")
@@ -324,7 +324,7 @@ def test_the_function_is_not_called_here() -> None:
 
 
 class Own(Exception):
-    """Of the program."""
+    """An exception of the program."""
 
 
 def test_its_exceptions_are_raised_here() -> None:
@@ -502,7 +502,7 @@ print("compile_lens.record.codec" in records(), "compile_lens.record.program" in
 
 
 class Refused(Exception):
-    """Its arguments are not those that it keeps, as of many a program's."""
+    """Has other arguments than the ones that it stores, like many exceptions of programs."""
 
     def __init__(self, code: int, *, where: str) -> None:
         super().__init__(f"{code} at {where}")

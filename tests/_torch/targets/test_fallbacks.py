@@ -1,9 +1,9 @@
-"""Operators without a fake implementation are captured as on the device, which torch asks for their results.
+"""Operators without a fake implementation are captured as on the device, which torch needs for their results.
 
-By torch's source, read by hand: ``grid_sample`` is cuDNN's where it is bilinear, pads with zeros and aligns corners, of
-four dimensions, at most 1,024 channels, in float16, 32 or 64 (``GridSamplerUtils.h``, ``GridSampler.cpp``); a GRU cell
-is one kernel on CUDA (``RNN.cpp``), which keeps five numbers of each hidden one (``cuda/RNN.cu``). Which operator has a
-kernel for what is in ``native_functions.yaml``.
+From torch's source: ``grid_sample`` is cuDNN's if it is bilinear, pads with zeros and aligns corners, with four
+dimensions, at most 1,024 channels, in float16, 32 or 64 (``GridSamplerUtils.h``, ``GridSampler.cpp``); a GRU cell is
+one kernel on CUDA (``RNN.cpp``), which saves five numbers for each hidden one (``cuda/RNN.cu``). The kernels of each
+operator are listed in ``native_functions.yaml``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
 
 
 def calls(found: Capture, name: str) -> list[Any]:
-    """The strides of what each call of an operator gives, in the graph of the only compile."""
+    """Result strides of each call of an operator, in the graph of the only compile."""
     (compilation,) = found.compilations
     graph = compilation.graphs["joint" if "joint" in compilation.graphs else "inference"]
     return [[o.stride for o in n.outputs] for n in graph.calls if n.target.startswith(f"aten.{name}.")]
@@ -88,13 +88,13 @@ def test_a_gru_cell_is_one_graph_with_the_devices_kernel() -> None:
     found = capture(lambda x, h: cell(x, h).sin(), torch.rand(4, 16), torch.rand(4, 32), target="h100")
     assert found.breaks == ()
     assert calls(found, "_thnn_fused_gru_cell") == [[(32, 1), (160, 1)]]
-    # of 3 × 32 gates each, of the state, and two biases
+    # 3 × 32 gates of the input and of the state, and two biases
     assert calls(found, "_thnn_fused_gru_cell_backward") == [[(96, 1), (96, 1), (32, 1), (1,), (1,)]]
     assert any(k.name.startswith("torch.ops.aten._thnn_fused_gru_cell.default") for k in found.kernels)
 
 
 def test_what_has_a_kernel_for_the_cpu_too_is_run_here() -> None:
-    """LAPACK's results are in columns."""
+    """LAPACK returns its results column-major."""
     with torch.no_grad():
         assert calls(here(torch.geqrf, torch.rand(4, 16)), "geqrf") == [[(1, 4), (1,)]]
         assert calls(here(torch.binomial, torch.full((4,), 5.0), torch.rand(4)), "binomial") == [[(1,)]]
@@ -144,7 +144,7 @@ def test_what_only_the_device_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_ctc_loss_is_cudnns_by_its_types() -> None:
-    """Of 32-bit labels in one row with lengths in tensors; of others its own result depends on data, for torch too."""
+    """cuDNN takes 32-bit labels in one row with lengths in tensors; other results depend on data, for torch too."""
     torch.manual_seed(0)
     whole = {"dtype": torch.int32}
     probabilities = torch.rand(20, 3, 10).log_softmax(2)
@@ -160,13 +160,13 @@ def test_a_ctc_loss_is_cudnns_by_its_types() -> None:
 @pytest.mark.full
 @torch.no_grad()
 def test_what_cudnn_keeps_of_a_batch_norm_is_said_to_be_unknown() -> None:
-    """Of three dimensions and more batch norm is cuDNN's (``Normalization.cpp``): of fewer nothing is kept."""
+    """cuDNN computes batch norms of three dimensions and more (``Normalization.cpp``), and saves nothing for fewer."""
 
     def normed(x: Any, of_each: Any) -> Any:
         kept = (of_each.clone() for _ in range(2))
         return torch.ops.aten._batch_norm_with_update(x, of_each, of_each, *kept, 0.1, 1e-5)[0]
 
-    for _ in range(2):  # torch remembers what a fake operator gave
+    for _ in range(2):  # torch caches the result of a fake operator
         found = here(normed, torch.rand(4, 6, 8, 8), torch.rand(6)).target
         assert found is not None and [(q.kind, q.query) for q in found.queries] == [("called", "batch_norm")]
         assert "of a size that only cuDNN knows" in stamp.of_target(found)[-1]

@@ -1,4 +1,4 @@
-"""Weights that Inductor would freeze are on a device that is not there: the code takes them, and the record says so."""
+"""Weights that Inductor would freeze are on an absent device: the code takes them, and the record says so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 @pytest.mark.parametrize("wish", ["setting", "option"])
 def test_freezing_is_left_out_and_said(wish: str) -> None:
-    """A batch norm with frozen weights met those of the CPU."""
+    """A batch norm with frozen weights would mix them with those on the CPU."""
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8)).eval()
     x = torch.randn(2, 3, 8, 8)
     with torch.no_grad():
@@ -31,7 +31,7 @@ def test_freezing_is_left_out_and_said(wish: str) -> None:
 
 
 def test_with_a_gradient_nothing_is_frozen() -> None:
-    """As ``compile_fx`` asks."""
+    """``compile_fx`` has the same condition."""
     model = torch.nn.Linear(4, 4)
     with config.patch(freezing=True):
         found = capture(model, torch.randn(2, 4), target="h100", backward=False)

@@ -1,9 +1,9 @@
-"""What torch makes of other operators, unless its build has a kernel for the device, is whole where the device is.
+"""Operators that torch decomposes unless its build has a kernel for the device stay whole if the device has one.
 
-Plain torch tells what is right, in processes in which a kernel is registered by hand under the name of the operator:
-``torch._C._dispatch_dump_table`` which function autograd then calls, AOTAutograd the graph, and a mode what is
-dispatched to run it. That this is of the CPU changes nothing: one table has all devices. Which kernels there are is
-read from ``native_functions.yaml`` by torch's own generator's parser of YAML.
+The oracle is plain torch in processes in which a kernel is registered by hand under the name of the operator:
+``torch._C._dispatch_dump_table`` shows the function that autograd then calls, AOTAutograd the graph, and a mode the
+dispatched operators. A CPU kernel serves for this, since one table has all devices. The existing kernels are read
+from ``native_functions.yaml`` by the YAML parser of torch's own generator.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
 
 
 def plainly(script: str, *given: Any) -> Any:
-    """What a script prints last, in a process of plain torch."""
+    """The last output of a script, in a process of plain torch."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, *map(json.dumps, given)],
         capture_output=True,
@@ -92,7 +92,7 @@ def test_autograd_finds_the_functions_that_it_finds_in_a_build_for_the_device(ke
     pytest.importorskip("yaml")
     kernels, whole, changed = plainly(ROWS, key)
     assert kernels > 800 and {"_fused_rms_norm", "silu_backward", "mish_backward"} <= set(whole)
-    # Of all kernels that a build for the device has, these alone decide what autograd, or autocast, calls.
+    # Among all kernels of a build for the device, only these decide what autograd or autocast calls.
     assert all(list(rows) == [f"Autograd{key}"] for rows in changed.values())
     before = {name: row(name, f"Autograd{key}") for name in whole}
     assert changed if key == "MPS" else True
@@ -102,7 +102,7 @@ def test_autograd_finds_the_functions_that_it_finds_in_a_build_for_the_device(ke
     assert {name: row(name, f"Autograd{key}") for name in whole} == before
 
 
-# The graphs, and what eager PyTorch dispatches ---------------------------------------------------------------
+# The graphs, and the operators that eager PyTorch dispatches -------------------------------------------------
 
 
 PROGRAMS = {
@@ -195,7 +195,7 @@ def test_the_graph_and_eagers_operators_are_those_of_a_build_with_the_kernels(na
 
 @pytest.mark.full
 def test_nothing_of_it_is_left_for_the_next_capture() -> None:
-    """In the child that is kept: a Mac's ``linear`` is one operator, and an H100's is not."""
+    """The captures share one child: ``linear`` is one operator on a Mac, and not on an H100."""
 
     def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return F.linear(x, w)
@@ -209,7 +209,7 @@ def test_nothing_of_it_is_left_for_the_next_capture() -> None:
 
 @pytest.mark.usefixtures("warm")
 def test_the_gradient_of_a_pool_is_laid_out_as_its_input() -> None:
-    """``Pooling.mm``: ``output.to(suggested_memory_format)``."""
+    """The rule is ``output.to(suggested_memory_format)`` of ``Pooling.mm``."""
     x = torch.rand(2, 4, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
     (one,) = here(lambda x: F.max_pool2d(x, 2), x, target="mps").compilations
     (node,) = [n for n in one.graphs["joint"].calls if n.target == "aten.max_pool2d_backward.default"]
@@ -218,7 +218,7 @@ def test_the_gradient_of_a_pool_is_laid_out_as_its_input() -> None:
 
 @pytest.mark.usefixtures("warm")
 def test_a_constant_is_folded_by_a_kernel_that_a_build_for_the_device_has() -> None:
-    """Its values are here: what is registered for the device runs on the CPU."""
+    """Its values are on this machine: the kernel that is registered for the device runs on the CPU."""
 
     def f(x: torch.Tensor) -> torch.Tensor:
         weight = torch.tensor([[1.0, 2.0]], device=x.device)

@@ -1,4 +1,4 @@
-"""Graphs that Inductor asks to leave to eager on a device: torch raises ``SkipFrame`` through its backend, and Python
+"""Graphs that Inductor asks to run eagerly on a device: torch raises ``SkipFrame`` through its backend, and Python
 runs the function (``OutputGraph.call_user_compiler``, ``compile_fx._check_triton_bf16_support``)."""
 
 from __future__ import annotations

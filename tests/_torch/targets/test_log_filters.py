@@ -1,4 +1,4 @@
-"""Torch logs some errors before it raises them; a capture for a target says them once."""
+"""Torch logs some errors before it raises them; a capture for a target reports each once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.exhaustive
 def test_an_error_that_is_raised_is_not_logged_as_well(tmp_path: Path) -> None:
-    pytest.importorskip("triton")  # the first of the errors is raised where its interpreter runs the kernel
+    pytest.importorskip("triton")  # its interpreter raises the first of the errors as it runs the kernel
     done = ran(PROGRAM, tmp_path)
     assert done.stdout.splitlines() == ["True", "dynamo TorchRuntimeError", "inference.code KeyError"], (
         done.stderr

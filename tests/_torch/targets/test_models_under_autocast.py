@@ -1,4 +1,4 @@
-"""Models under the device's autocast, with their backward: every product is of 16 bits, as there."""
+"""Models under the device's autocast, with their backward: every product has 16 bits, as on the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRODUCTS = (
 
 
 class Experts(nn.Module):
-    """A mixture of four, of which each row takes two."""
+    """A mixture of four experts, two for each row."""
 
     def __init__(self, width: int = 32, count: int = 4) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Experts(nn.Module):
 
 
 class Denoiser(nn.Module):
-    """A block of a diffusion model: convolutions, the step in time, attention over the places."""
+    """A block of a diffusion model: convolutions, a time embedding, attention over the pixels."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()

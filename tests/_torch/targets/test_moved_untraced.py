@@ -1,5 +1,5 @@
-"""Python that Dynamo does not trace makes a tensor on the device, or moves one there: it is one of the CPU's, as those
-that it is given, whatever ran before."""
+"""Untraced Python that creates a tensor on the device, or moves one there, gets a CPU tensor like its arguments,
+whatever ran before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
 def named(x: torch.Tensor, kind: str = "cuda") -> torch.Tensor:
-    """The method is on the stack when Dynamo breaks at the count, and Python calls it."""
+    """Dynamo breaks at the count with the method already on the stack, and Python calls the method."""
     return x.to(f"{kind}:{torch.cuda.device_count() - (kind == 'cuda')}") + 1
 
 
@@ -60,7 +60,7 @@ FUNCTIONS = [named, within, left, attending]
 @pytest.mark.parametrize("target", ["h100", "mps"])
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_it_goes_on_as_on_the_device(fn: Callable[..., Any], target: str) -> None:
-    """Graphs and results are those of the same function for the CPU, by plain PyTorch."""
+    """Graphs and results are those of plain PyTorch for the same function on the CPU."""
     kind = resolve(target).device
     if fn is named and kind == "mps":
         pytest.skip("what it counts are CUDA's devices")

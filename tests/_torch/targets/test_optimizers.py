@@ -1,4 +1,4 @@
-"""Steps of optimizers for a device that is not there."""
+"""Optimizer steps for an absent device."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
         for g in c.graphs.values()
         for n in g.calls
         for t in n.outputs
-        if "lift_fresh_copy" not in n.target  # a literal of torch 2.15's step, on the CPU there as well
+        if "lift_fresh_copy" not in n.target  # a literal of torch 2.15's step, which is on the CPU there too
     }
     assert devices == {"cuda:0"}
 
@@ -75,14 +75,14 @@ def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["AdamW", "SGD", "Adadelta"])
 def test_the_frames_of_a_step_are_those_of_plain_torch(kind: str) -> None:
-    """An optimizer hooks its class's ``step`` as it arrives, and Dynamo meets the hooked one first."""
+    """An optimizer hooks its class's ``step`` when it is created, and Dynamo reaches the hooked one first."""
     torch._dynamo.reset()
     torch._dynamo.utils.clear_compilation_metrics()
     torch.compile(optimizer(kind, foreach=True).step, backend="eager")()
     metrics = torch._dynamo.utils.get_compilation_metrics()
     frames = [
         one.co_name for one in metrics if one.graph_op_count is not None
-    ]  # else nothing is left to trace
+    ]  # otherwise nothing is left to trace
     found = capture(optimizer(kind, foreach=True).step, target="h100")
     assert [c.function for c in found.compilations] == frames
 
@@ -121,7 +121,7 @@ def test_a_fused_step_is_one_of_torchs_own() -> None:
 
 
 def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
-    """Plain Adam counts on the CPU. Dynamo moves it to its parameter (``OptimizerVariable.move_step_if_cpu``)."""
+    """Plain Adam counts on the CPU. Dynamo moves the counter to its parameter (see ``move_step_if_cpu``)."""
     made = optimizer("Adam")
     made.step()
     assert {state["step"].device.type for state in made.state.values()} == {"cpu"}
@@ -135,7 +135,7 @@ def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
 @pytest.mark.parametrize("kind", ["Adam", "AdamW", "ASGD", "RAdam", "Adamax", "Adadelta", "SGD"])
 @pytest.mark.cases(full=3)
 def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
-    """They are those that run of the graph which plain Dynamo makes of the step, each call as it is written."""
+    """The counts are the operators that run from plain Dynamo's graph of the step, as its calls are written."""
     options: dict[str, Any] = {"foreach": True} | ({"momentum": 0.9} if kind == "SGD" else {})
     made, plain = optimizer(kind, **options), optimizer(kind, **options)
     made.step()
@@ -157,7 +157,7 @@ def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
     lerp = "aten._foreach_lerp_.Scalar"
     if (
         any(op.name == lerp for op in compilation.eager) and lerp not in seen.work
-    ):  # Dynamo writes it in these
+    ):  # Dynamo expands it into these
         parts = {
             "_foreach_sub.List": 1,
             "full_like.default": len(parameters(made)),
@@ -170,8 +170,8 @@ def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
 
 @pytest.mark.full
 def test_what_nadam_keeps_on_the_cpu_stays_there() -> None:
-    """Where its parameters are on the device, and plain steps made its state: as plain torch makes it. Dynamo moves
-    ``step`` alone."""
+    """The parameters are on the device, and a plain eager step created the state, as in plain torch. Dynamo moves
+    ``step`` only."""
     with FakeTensorMode():
         there = torch.optim.NAdam([torch.empty(8, device="cuda", requires_grad=True)])
         for p in parameters(there):
@@ -180,7 +180,7 @@ def test_what_nadam_keeps_on_the_cpu_stays_there() -> None:
         (state,) = there.state.values()
     on_the_cpu = {name for name, value in state.items() if value.device.type == "cpu"}
     assert on_the_cpu == {"step", "mu_product"}
-    for steps, device in ((1, "cpu"), (0, "cuda:0")):  # what is made while it is traced is on the device
+    for steps, device in ((1, "cpu"), (0, "cuda:0")):  # tensors created while tracing are on the device
         made = optimizer("NAdam")
         for _ in range(steps):
             made.step()

@@ -1,8 +1,8 @@
-"""What a step of training holds at once, beside what the allocator held on a real H100 (torch 2.11.0, CUDA 13.0).
+"""Peak memory of a training step, against the allocator of a real H100 (torch 2.11.0, CUDA 13.0).
 
-There plain ``torch.compile`` ran two steps; the figures are ``max_memory_allocated`` of a third one, less what was
-allocated before it, plus the bytes of the inputs and the parameters. The result, which the caller holds, is taken off
-where the backward does not read it. Libraries took no work space in these.
+Plain ``torch.compile`` ran two steps there; the figures are ``max_memory_allocated`` of a third one, less the memory
+allocated before it, plus the bytes of the inputs and the parameters. The result, which the caller keeps, is subtracted
+if the backward does not read it. Libraries used no workspace in these programs.
 """
 
 from __future__ import annotations

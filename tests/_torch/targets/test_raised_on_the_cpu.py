@@ -1,7 +1,7 @@
-"""What an operator raises where the captured graph runs, on the CPU: limits of that device are not the target's.
+"""Errors of operators that only the CPU raises, where the captured graph runs: the target does not have its limits.
 
-``svd`` takes ``driver=`` on CUDA alone (``BatchLinearAlgebra.cpp``); an index that is too large is raised on the CPU,
-and is an assertion of the device elsewhere.
+``svd`` takes ``driver=`` on CUDA only (``BatchLinearAlgebra.cpp``); an index out of range raises on the CPU,
+and is a device-side assertion elsewhere.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""With CUDA graphs Inductor compiles other kernels: what the program makes on the CPU is made on the device, also where
-it is returned. Code for a device that is not there is written without them, and has those kernels all the same.
+"""With CUDA graphs Inductor compiles other kernels: CPU tensors of the program are created on the device, even if it
+returns them. Code for an absent device is generated without CUDA graphs, and still has these kernels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def made_and_returned(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def by_torch(monkeypatch: pytest.MonkeyPatch, recorded: bool) -> str:
-    """The device on which torch's own pass has ``i`` made, of a graph of its own."""
+    """The device on which torch's own pass creates ``i``, in a separate graph."""
     monkeypatch.setattr(post_grad, "get_gpu_type", lambda: "cuda")
     graph, mode = torch.fx.Graph(), FakeTensorMode(allow_non_fake_inputs=True)
 

@@ -1,4 +1,4 @@
-"""What a program told torch outside of the function decides what is captured for a target, as it does for torch."""
+"""Registrations of a program with torch outside the function affect a capture for a target as they affect torch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 
 def printed(*command: str) -> list[dict[str, Any]]:
-    """By another process, with a cache of its own: a compiler that is killed leaves half a file in the one of all."""
+    """JSON lines of another process with its own cache: a killed compiler leaves half a file in a shared cache."""
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
         made = [sys.executable, *command]
@@ -34,7 +34,7 @@ def printed(*command: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def truth() -> dict[str, Any]:
-    """Of plain torch, in a process of its own."""
+    """The results of plain torch, in its own process."""
     (found,) = printed(told_programs.__file__, "plain")
     assert {
         "substituted": [["cos"]],
@@ -55,7 +55,7 @@ def test_of_a_script(truth: dict[str, Any]) -> None:
 
 @pytest.mark.exhaustive
 def test_of_a_module(truth: dict[str, Any]) -> None:
-    """Every third of the programs."""
+    """Every third program is tested."""
     folder = told_programs.__file__.rpartition("/")[0]
     code = (
         f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'], 3)"
@@ -98,7 +98,7 @@ def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
     torch.compile(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q))(torch.rand(1, 1, 8, 8))
     with torch._inductor.config.patch(
         force_disable_caches=True
-    ):  # it is lowered here, whatever was compiled before
+    ):  # the test lowers it, whatever was compiled before
         torch.compile(lambda x: twice(x) + 1)(torch.rand(4))
     lowering = torch._inductor.lowering
     assert any("twice" in str(op) for op in lowering.lowerings), "an entry that torch made"
@@ -108,10 +108,10 @@ def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
     own_lowering = {operator: lowering.lowerings[torch.ops.aten.exp.default]}
     for of, change, name in (
         (layouts, {operator: lowering.require_contiguous}, "_maybe_layout_constraints"),
-        (lowering.lowerings, own_lowering, "lowerings"),  # then torch makes no entry of layout
+        (lowering.lowerings, own_lowering, "lowerings"),  # torch then adds no layout entry
     ):
         before = dict(of)
-        of.update(change)  # nothing is taken for torch's because it was before
+        of.update(change)  # an entry is not taken for torch's because of an earlier one
         told = [one.where for one in registrations.collect({}, (), remote.tables())]
         of.update(before)
         assert f"torch._inductor.lowering.{name}[lens_told.twice.default]" in told

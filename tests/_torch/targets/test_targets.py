@@ -1,4 +1,4 @@
-"""Captures for devices that are not in the machine: the code, the stages, what is said of them."""
+"""Captures for devices that are not in the machine: the code, the stages, and the reports on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LANGUAGE = {"cuda": "triton", "mps": "metal"}
 
 
 def here(fn: Any, *args: Any, target: str) -> Capture:
-    """As ``capture``, in this process: quicker to test, and its errors are seen whole."""
+    """Like ``capture``, but in this process: faster to test, and with complete errors."""
     return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
@@ -35,7 +35,7 @@ def launches(found: Capture) -> list[tuple[str, str, int]]:
 
 
 def check(found: Capture, device: str) -> None:
-    """What holds for every capture of the suite."""
+    """Check the rules that every capture of the suite follows."""
     assert found.failure is None and found.kernels
     assert {k.language for k in found.kernels} <= {LANGUAGE[device], "extern"}
     for code in (code for c in found.compilations for code in c.code.values()):
@@ -88,7 +88,7 @@ def test_one_of_the_suite_for_each_other_model(target: str) -> None:
 )
 @pytest.mark.cases(full=1)
 def test_a_transformer(target: str, count: int) -> None:
-    """Three layers: a first, a last and one that is neither, which are all that can differ."""
+    """Three layers suffice: a first, a last and one in between cover all possible differences."""
     model, inputs = example(Size(layers=count, heads=4, width=64, tokens=32, vocabulary=128))
     found = capture(model, *inputs, target=target)
     check(found, resolve(target).device)
@@ -105,7 +105,7 @@ def test_a_wide_softmax_is_split_on_cuda_and_not_on_metal(target: str, kernels: 
     with torch.no_grad():
         found = here(softmax, rand(64, 50_000), target=target)
     if torch.__version__.startswith("2.11.") and target != "mps":
-        kernels += 2  # that one has no online softmax where a reduction is split
+        kernels += 2  # 2.11 has no online softmax for a split reduction
     assert sum(k.launches for k in found.kernels) == kernels
 
 
@@ -169,8 +169,8 @@ def test_the_same_capture_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize("target", ["mps", "h100"])
 @pytest.mark.cases(full=1)
 def test_no_capture_shows_in_the_code_of_a_later_one(target: str) -> None:
-    """Torch keeps at a class what Metal kernels include: once one of them checked an index, all later ones took a
-    buffer of errors. Looked for at everything that Inductor's writers of code keep."""
+    """Torch stores the includes of Metal kernels on a class: once a kernel checked an index, all later ones took an
+    error buffer. The test looks at everything that Inductor's code generators store."""
     x = torch.rand(8, 16)
     others: list[Callable[..., Any]] = [
         lambda x: x[x.argmax(1) % 8],
@@ -223,7 +223,7 @@ def test_backward_comes_from_the_same_lines_as_on_the_cpu(make: Callable[[], Any
         assert len({origins for _, origins, _ in told[-1]}) == 3
     if (
         make is Block and target == "mps"
-    ):  # whose backward of linear is one operator, which gives several tensors
+    ):  # there the backward of linear is a single operator with several results
         assert {t for t, *_ in told[1]} - {t for t, *_ in told[0]} == {"aten.linear_backward.default"}
         told = [
             [(None, *where) for where, _ in itertools.groupby(calls, lambda call: call[1:])] for calls in told

@@ -1,4 +1,4 @@
-"""Kernels that are not written from loops, for a device that is not there: FlexAttention's, and the user's own."""
+"""Kernels that are not generated from loops, for an absent device: FlexAttention's, and the user's own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_flex_attention_forward_and_backward(fn: Any) -> None:
         functions = {f.function for f in found.chain.lines(kernel)}
         assert fn.__name__ in functions and functions <= {fn.__name__, "<lambda>"}, (
             phase
-        )  # it has the body in line
+        )  # the kernel inlines the body
 
 
 @pytest.mark.skipif(
@@ -66,7 +66,7 @@ def test_flex_attention_for_a_mac() -> None:
     q, k, v = (types.SimpleNamespace(device=torch.device("mps"), requires_grad=True) for _ in range(3))
     with pytest.raises(
         NotImplementedError, match="MPS"
-    ) as there:  # what torch says where it is asked on a Mac
+    ) as there:  # the error that torch itself raises on a Mac
         torch.nn.attention.flex_attention._validate_device(q, k, v)
     with pytest.raises(CaptureError, match=re.escape(str(there.value))) as raised:
         here(biased, *queries(grad=True), target="mps")

@@ -1,4 +1,4 @@
-"""Settings with which Inductor times on the device: a capture for an absent one leaves the timing out, and says so."""
+"""Settings with which Inductor times on the device: a capture for an absent one skips the timing, and reports it."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_a_setting_that_takes_the_device_is_refused_by_name(as_option: bool) -> 
 
 
 REFUSES = {
-    "fx_wrapper",  # refused: the kernels are loaded as the code is generated
-    "remote_gemm_autotune_cache",  # a part of torch that is not published
+    "fx_wrapper",  # refused: the kernels are loaded while the code is generated
+    "remote_gemm_autotune_cache",  # needs a part of torch that is not public
     "selective_decompose",  # torch refuses operators that have both
     "distributed_max_autotune_gemm",  # needs a process group
     "TYPE_CHECKING",  # no setting
@@ -166,7 +166,7 @@ def program(x: torch.Tensor, w: torch.Tensor) -> Any:
 
 @pytest.mark.exhaustive
 def test_no_setting_asks_for_the_device() -> None:
-    """Each setting that is on or off, the other way round."""
+    """Each setting that is on or off is tried with the other value."""
     x, w = torch.ones(64, 32), torch.ones(32, 48)
     failed = {}
     for name, value in config.get_config_copy().items():

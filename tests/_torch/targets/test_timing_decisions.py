@@ -1,5 +1,5 @@
-"""What is said to differ by a timing or by the number of multiprocessors, where it can: by torch's own functions, which
-are asked in another process."""
+"""Reported differences due to timing or the number of multiprocessors are those that can occur: the oracle is torch's
+own functions in another process."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def test_padding_is_said_where_torch_would_pad(name: str) -> None:
 
 
 def test_a_small_product_may_be_padded_as_well() -> None:
-    """As an H100 with torch 2.11 padded this one, whose rows are two."""
+    """An H100 with torch 2.11 padded this one, which has two rows."""
     left, right = (torch.empty(n, 32, dtype=torch.bfloat16, device="meta") for n in (2, 32))
     assert said(as_there(torch.matmul, left, right), PADDED)
 
 
 @pytest.mark.parametrize("backend", [{"shape_padding": False}, {"force_shape_pad": True}])
 def test_what_the_program_decided_is_not_timed(backend: dict[str, bool]) -> None:
-    """Forced, torch pads without timing (``pad_mm._should_pad``), as plain torch's rule says."""
+    """With force, torch pads without timing (``pad_mm._should_pad``), following plain torch's rule."""
     x = torch.empty(2047, 2047, device="meta")
     found = as_there(torch.matmul, x, x, options=backend)
     assert not said(found, PADDED)
@@ -133,7 +133,7 @@ def test_a_split_is_said_where_the_count_decides_it(name: str) -> None:
     [
         (lambda x: x.cumsum(0), (1000,)),
         (lambda x: x.sort()[0], (8, 100)),
-        (lambda x: x.argmax(1), (64, 655_360)),  # ``num_splits`` names it among those that are never split
+        (lambda x: x.argmax(1), (64, 655_360)),  # ``num_splits`` lists it among those that are never split
         (lambda x: x.softmax(1), (40_960, 1024)),
     ],
     ids=["scan", "sort", "argmax", "softmax"],
@@ -166,7 +166,7 @@ VECTOR_PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], torch.dtype, 
 @pytest.mark.cases(full=3)
 @pytest.mark.parametrize("name", VECTOR_PRODUCTS)
 def test_coordinate_descent_decides_which_products_are_generated(name: str) -> None:
-    """Inductor's decomposition generates a product of one row or column with it, and calls a library without."""
+    """With it, Inductor's decomposition generates a product of one row or column, and calls a library otherwise."""
     left, right, dtype, fn = VECTOR_PRODUCTS[name]
     tensors = [torch.ones(shape, dtype=dtype) for shape in (left, right)]
     tuned = as_there(fn, *tensors, options={"coordinate_descent_tuning": True})

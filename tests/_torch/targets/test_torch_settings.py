@@ -1,4 +1,4 @@
-"""Settings of torch cross to the process that compiles for a target, also those that torch has no one word for."""
+"""Settings of torch are sent to the process that compiles for a target, even if torch has no single word for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def precisions() -> list[str]:
 
 @pytest.fixture
 def set_apart() -> Iterator[list[str]]:
-    """Precisions of float32 for which torch has no one word: it raises when it is asked."""
+    """Float32 precisions for which torch has no single word: its getter raises."""
     before = torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     torch.backends.mkldnn.matmul.fp32_precision = "bf16"
@@ -51,7 +51,7 @@ def test_precisions_that_are_set_apart_are_put_in_place_and_back(set_apart: list
 
 def test_one_word_is_put_in_place_and_back() -> None:
     before = precisions()
-    # The word sets these two, to ``ieee`` where it is put back: what another test left is none of this one's.
+    # The word sets these two, and restores them to ``ieee``: the test ignores the leftovers of other tests.
     own = torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
     torch.set_float32_matmul_precision("high")
     try:

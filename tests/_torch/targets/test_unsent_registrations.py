@@ -1,5 +1,5 @@
-"""What a program told torch is there for a target where it has an effect, or is said there and nowhere else. The oracle
-is plain torch in the same process: its graphs, the nodes that its Inductor counts, and the functions that it calls."""
+"""Registrations with torch apply to a target where they have an effect, or are reported there and only there. The
+oracle is plain torch in the same process: its graphs, its Inductor's node counts, and the functions that it calls."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ if __name__ == "__main__":
 def test_a_layout_that_a_program_asks_for_has_its_effect_or_is_said_where_it_would_have_one(
     child: Callable[..., str],
 ) -> None:
-    """By how many nodes, and loops, there are more with it than without."""
+    """The figures are the additional nodes and loops with the layout constraint."""
     assert child(LAID_OUT).splitlines() == [
         "of_torch 1 1 [] []",
         "calls_tagged 0 0 [] []",
@@ -185,7 +185,7 @@ if __name__ == "__main__":
 
 @pytest.mark.exhaustive
 def test_classes_that_a_script_registered_as_containers_are_ones_there(child: Callable[..., str]) -> None:
-    """Of one that cannot be sent it is said where the function has the class, and there alone."""
+    """A class that cannot be sent is reported for the functions that use it, and only for these."""
     assert child(CONTAINERS).splitlines() == [
         "given True []",
         "made True []",

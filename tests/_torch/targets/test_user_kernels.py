@@ -1,5 +1,5 @@
-"""Kernels that the program wrote in Triton are launched in its interpreter: a capture for a device that is not there
-has their values. The oracle is plain Triton with ``TRITON_INTERPRET=1`` in another process, and PyTorch by hand."""
+"""Triton's interpreter launches the program's own kernels, so that a capture for an absent device has their values. The
+oracle is plain Triton with ``TRITON_INTERPRET=1`` in another process, and PyTorch by hand."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ torch.save([value(name) for name in sys.argv[2:]], "values.pt")
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor | str]:
-    """What plain Triton's interpreter gives, all of it eager, in a process of its own; or how it fails."""
+    """Results of plain Triton's interpreter, all eager, in its own process; or the text of its error."""
     folder = tmp_path_factory.mktemp("plain")
     torch.save(inputs(), folder / "inputs.pt")
     names = [fn.__name__ for fn, _ in BY_HAND]
@@ -86,7 +86,7 @@ def test_the_values_are_those_of_the_interpreter(
     found, result = here(fn, x, y)
     torch.testing.assert_close(result, by_hand(x, y))
     there = plain[fn.__name__]
-    if isinstance(there, str):  # Triton 3.6 takes a number out of an array in a way that numpy ended
+    if isinstance(there, str):  # Triton 3.6 reads a number from an array in a way that numpy removed
         assert version("triton").startswith("3.6.") and "only 0-dimensional arrays" in there
     else:
         torch.testing.assert_close(result, there)
@@ -126,7 +126,7 @@ def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(
 ) -> None:
     x, y = inputs()
     found, result = here(k.left_to_python(fn) if plainly else fn, x, y)
-    # What it had begun to write is not there.
+    # Its partial writes are undone.
     assert torch.equal(result, torch.ones_like(result).sin() if plainly else torch.ones_like(result))
     assert found.target is not None
     (one,) = found.target.queries
@@ -143,7 +143,7 @@ def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(
 
 
 def test_a_kernel_of_a_backward_is_said_with_the_line_that_asked_and_compiled_once() -> None:
-    """By hand: it stands in the backward of the one graph with the function, and nowhere else."""
+    """By hand: it is in the backward of the one graph that has the function, and nowhere else."""
     found, _ = here(k.stepped, *inputs())
     assert found.target is not None
     said = [(one.kind, one.query, one.frame.text) for one in found.target.queries]
@@ -165,10 +165,10 @@ def test_triton_is_afterwards_as_it_was() -> None:
     places = (*owners, interpreter.interpreter_builder, interpreter.ReduceOps, triton.runtime.Autotuner)
 
     def state() -> list[Any]:
-        last = ("grid_dim", "grid_idx")  # at which program the interpreter was
+        last = ("grid_dim", "grid_idx")  # the program at which the interpreter stopped
         return [{n: id(value) for n, value in vars(o).items() if n not in last} for o in places]
 
-    here(k.launched, *inputs())  # what Triton makes lazily is made
+    here(k.launched, *inputs())  # creates Triton's lazy objects
     before, tuner = state(), dict(vars(k.tiles))
     for fn in (k.product, k.outside, k.in_place):
         here(fn, *inputs())

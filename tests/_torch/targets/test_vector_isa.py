@@ -1,4 +1,4 @@
-"""C++ for vector instructions that the processor need not have."""
+"""C++ for vector instructions that the processor may lack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def seen_for(arch: str, fn: Any = wave, *args: Any, **options: Any) -> Capture:
 
 
 def step(made: Capture) -> int:
-    """By how much the loop goes on."""
+    """The step of the widest loop."""
     steps = re.findall(r"x\d\+=static_cast<int64_t>\((\d+)L\)", made.kernels[0].source)
     return max(map(int, steps))
 
@@ -146,7 +146,7 @@ print(json.dumps([found, cpp_builder.is_gcc.cache_info().currsize]))
 
 @pytest.mark.exhaustive
 def test_code_is_written_where_there_is_no_compiler(tmp_path: Path) -> None:
-    """A function with a reduction asks torch for the kind of the compiler; a laptop may have none."""
+    """A function with a reduction queries the kind of the compiler; a laptop may have none."""
 
     if shutil.which("g++") is None:
         not_here("there is no g++ to compare with")
@@ -182,7 +182,7 @@ print(json.dumps([found, str(cpu_vec_isa.pick_vec_isa()), flags]))
 
 @pytest.mark.exhaustive
 def test_a_later_compile_asks_the_compiler_all_that_it_would_have_asked(tmp_path: Path) -> None:
-    """With a compiler that knows no vector instruction: code that needs one could not be built."""
+    """The compiler knows no vector instructions, so code that needs one could not be built."""
     compiler = tmp_path / "g++"
     compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "g++ 9.9.9";; *) exit 1;; esac\n')
     compiler.chmod(0o755)

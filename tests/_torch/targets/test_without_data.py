@@ -1,4 +1,4 @@
-"""Inputs and modules without data, for a device that is not there: shapes are enough."""
+"""Inputs and modules without data, for an absent device: shapes suffice."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_without_a_device_the_error_says_how(target: str | None) -> None:
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
-    """A matrix of 200,000 by 250,000 halves is 100 GB; an H100 has 80."""
+    """A matrix of 200,000 by 250,000 halves takes 100 GB; an H100 has 80."""
     with torch.device("meta"):
         x, w = (
             torch.empty(1, 200_000, dtype=torch.bfloat16),
@@ -116,13 +116,13 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
         text = re.sub(r"\s+", " ", found.save(tmp_path / f"a.{ending}").read_text())
         assert "which does not fit: NVIDIA H100 SXM has 79.2 GiB" in text, ending
         assert "~93.1 GiB" in text, ending  # 100,000,000,000 / 2**30
-    x, w = torch.empty_like(x[:, :1000]), torch.empty_like(w[:1000, :1000])  # a part alone holds the whole
+    x, w = torch.empty_like(x[:, :1000]), torch.empty_like(w[:1000, :1000])  # slices keep the whole alive
     small = capture(lambda x, w: x @ w, x, w, target="h100")
     assert "does not fit" not in str(found.target) and "does not fit" not in str(small)
 
 
 class Parts(torch.nn.Module):  # type: ignore[misc]  # torch is not typed here
-    """Two graphs with a break between them, and a part that the call does not use."""
+    """Two graphs with a break in between, and a submodule that the call does not use."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class Parts(torch.nn.Module):  # type: ignore[misc]  # torch is not typed here
 
 @pytest.mark.full
 def test_what_the_function_holds_is_counted_once_whatever_reads_it() -> None:
-    """Three weights and a gradient of 4,000,000 bytes, and an input of 4,000, however they are reached."""
+    """Three weights and a gradient of 4,000,000 bytes, and an input of 4,000, whatever path leads to them."""
     with torch.device("meta"):
         parts, x = Parts(), torch.empty(1, 1000)
     step = torch.optim.SGD(parts.parameters()).step
@@ -149,7 +149,7 @@ def test_what_the_function_holds_is_counted_once_whatever_reads_it() -> None:
 
 
 def test_weights_that_no_graph_reads_are_there_too(tmp_path: Path) -> None:
-    """Each graph reads one of three matrices of 40 GB: none is too large for an H100, and all three are."""
+    """Each graph reads one of three matrices of 40 GB: an H100 has room for one, but not for all three."""
     with torch.device("meta"):
         parts = Parts()
         for part in (parts.first, parts.second, parts.unused):

@@ -1,6 +1,6 @@
-"""Captures for a target from processes that multiprocessing started, and of what holds a process group.
+"""Captures for a target from multiprocessing workers, and of objects that have a process group.
 
-The oracle is the same capture in a process of its own, and the capture for the CPU in the same process.
+The oracle is the same capture in its own process, and the capture for the CPU in the same process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Marks on sizes (``mark_dynamic``, ``mark_static``) in the advice on recompiles. Plain torch counts the compiles."""
+"""Size marks (``mark_dynamic``, ``mark_static``) in advice on recompiles. Plain torch counts the compiles."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_range_that_is_too_narrow_is_named_and_no_line() -> None:
         "mark_dynamic(t, 0, min=3, max=30)",
     )
     assert failed.old_mark in tried and "min and max that hold all sizes" in tried
-    assert compiles([marked(5, 3, 30), marked(20, 3, 30)]) == 1  # the advice, followed
+    assert compiles([marked(5, 3, 30), marked(20, 3, 30)]) == 1  # follows the advice
 
 
 def test_a_static_mark_is_named_as_what_conflicts() -> None:

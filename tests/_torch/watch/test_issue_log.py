@@ -1,4 +1,4 @@
-"""The order of issued collectives, and for which of them the process waits."""
+"""The order of issued collectives, and which of them the process waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that a watch retained is lowered with the settings of the time at which the program compiled it."""
+"""A graph that a watch retained is lowered with the settings at the time of the program's compile."""
 
 from __future__ import annotations
 
