@@ -1,4 +1,4 @@
-"""Ablations: real code for each step, from the graphs of one call, and nothing else changed by it."""
+"""Ablations run real code for each step, from the graphs of one call, and change nothing else."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_softmax() -> None:
     assert figures(made, "nbytes")[2] == 2 * 512 * 512 * 4
 
 
-# What is the same and what differs.
+# Equal and different steps.
 def _mlp() -> nn.Module:
     with seeded():
         return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8), nn.LayerNorm(8))
@@ -321,7 +321,7 @@ def test_a_step_that_fails_is_lost_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_steps_that_could_not_be_held_apart_have_no_figures(path: str) -> None:
-    """Without the hook, "nothing inlined" compiles what "inlined" does, or one function holds several loops."""
+    """Without the hook, "nothing inlined" compiles the code of "inlined", or one function has several loops."""
     with without(path):
         made = ablate(wave, leaf())
     for step in made.ablations[:-1]:

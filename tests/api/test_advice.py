@@ -1,4 +1,4 @@
-"""What a failing ``expect`` or ``generate`` says to try is applied here, and does what it says."""
+"""The advice of a failing ``expect`` or ``generate`` is applied here, and has the promised effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def multiplied() -> Capture:
 
 
 def said(holds: Any) -> tuple[list[str], list[str]]:
-    """The reasons, and what to try, of an expectation that does not hold."""
+    """Return the reasons and the advice of an expectation that fails."""
     with pytest.raises(ExpectationError) as error:
         holds()
     return parts(str(error.value))
@@ -93,7 +93,7 @@ def test_across_a_matrix_product(asked: str) -> None:
 @pytest.mark.parametrize("asked", ["launches", "fused", "extern"])
 @pytest.mark.cases(full=4)
 def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, asked: str) -> None:
-    """Asked for all the same, max-autotune leaves the library's call and has no template to time."""
+    """If it is set anyway, max-autotune keeps the library call and has no template to time."""
     held = expect(capture(product, X, target=target))
     why, to_try = said(lambda: held.fused("linear", "gelu") if asked == "fused" else getattr(held, asked)(0))
     assert not any("max-autotune" in line for line in to_try), to_try
@@ -106,7 +106,7 @@ def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, as
 @pytest.mark.parametrize("name", ["mm", "bmm", "baddbmm"])
 @pytest.mark.exhaustive
 def test_on_a_cpu_what_torch_times_is_advised(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Plain torch prints a table of what it times, if it has templates in C++."""
+    """Plain torch prints a table of the timed choices, if it has templates in C++."""
     x = torch.rand(8, 64, 64) if "b" in name else torch.rand(64, 64)
     args = (x, x, x) if name == "baddbmm" else (x, x)
     fn = getattr(torch, name)
@@ -131,7 +131,7 @@ def test_an_operator_of_the_users_is_no_librarys() -> None:
 
 def test_the_peak_has_what_is_held_and_a_switch_that_lowers_it(sorted_: Capture) -> None:
     why, to_try = said(lambda: expect(sorted_).peak(at_most=1))
-    # By hand: the argument, what gelu made of it, and both results of sort; that is 3 × 16,384 and 8 bytes an index.
+    # By hand: the argument, the result of gelu, and both results of sort: 3 × 16,384, and 8 bytes per index.
     assert sorted_.compilations[0].memory[0].peak == 3 * 64 * 64 * 4 + 64 * 64 * 8
     (held,) = [line.rpartition("live then: ")[2] for line in why if "live then: " in line]
     assert len(held.split(", ")) == 4 and "arg0_1" in held

@@ -1,4 +1,4 @@
-"""The inspect backend by name, verification of built code, and what a capture says of its own outcome."""
+"""The inspect backend by name, verification of built code, and the reported outcome of a capture."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def train(model: torch.nn.Module, x: torch.Tensor, step: torch.optim.Optimizer) 
 
 
 def test_what_the_named_backend_cannot_see_is_not_claimed_to_be_compiled() -> None:
-    """Torch skips ``train``, whose loop breaks; the backend is handed the graphs of what it calls."""
+    """Torch skips ``train``, whose loop has a graph break, and hands the backend the graphs of its callees."""
     model = torch.nn.Linear(4, 4)
     torch.compile(train, backend="compile_lens")(model, torch.ones(2, 4), torch.optim.SGD(model.parameters()))
     last = compile_lens.last()
@@ -79,7 +79,7 @@ def test_guards_of_a_compile_are_read_before_torch_lets_go_of_them() -> None:
     compiled = torch.compile(wave, backend="compile_lens")
     compiled(torch.ones(4))
     compiled(torch.ones(5))
-    torch._dynamo.reset()  # lets go of both
+    torch._dynamo.reset()  # drops both
     last = compile_lens.last()
     assert last is not None
     assert ["0/1" in note for note in last.notes if "ask of tensors is not known" in note] == [True]
@@ -134,7 +134,7 @@ def test_every_compilation_is_kept_with_its_guards_and_why_it_was_made() -> None
     finally:
         torch._logging.set_logs()
         logged.removeHandler(handler)
-    torch.compile(wave, backend="compile_lens")(torch.ones(4))  # a program of its own
+    torch.compile(wave, backend="compile_lens")(torch.ones(4))  # another program
     other = compile_lens.last()
     assert other is not None and len(other.compilations) == 1
     compiled(torch.ones(4, dtype=torch.float64), 3)
@@ -144,7 +144,7 @@ def test_every_compilation_is_kept_with_its_guards_and_why_it_was_made() -> None
     at_once = capture(scaled, calls=[*calls, (torch.ones(4, dtype=torch.float64), 3)])
     assert [c.id for c in last.compilations] == [c.id for c in at_once.compilations]
     for mine, there in zip(last.compilations, at_once.compilations, strict=True):
-        # What differs is the number of the frame in the names that Dynamo gives to what it made itself.
+        # The only difference is the frame number in names of objects that Dynamo created.
         assert len(mine.guards) == len(there.guards) and mine.dynamic == there.dynamic
         checked = [[g.text for g in c.guards if g.kind == "TENSOR_MATCH"] for c in (mine, there)]
         assert checked[0] == checked[1] and all("check_tensor(" in text for text in checked[0])

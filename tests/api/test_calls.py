@@ -1,4 +1,4 @@
-"""Captures of several calls: what each compiles and runs is what plain torch does with the same calls."""
+"""Captures of several calls compile and run for each call the same graphs as plain torch."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_compilations_and_runs_of_each_call_are_plain_torchs() -> None:
         counted.append((list(range(before, backend.frame_count)), list(ran)))
     torch._dynamo.reset()
     made = capture(f, calls=CALLS)
-    order = [id for call in made.calls for id in call.compiled]  # as the graphs were made
+    order = [id for call in made.calls for id in call.compiled]  # in the order of creation
     assert [
         ([order.index(i) for i in c.compiled], [order.index(i) for i in c.executed]) for c in made.calls
     ] == counted

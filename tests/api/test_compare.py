@@ -47,7 +47,7 @@ def kernels(found: Comparison) -> dict[str, int]:
 def test_a_long_softmax_is_several_kernels_on_cuda_since_it_is_split() -> None:
     found = compile_lens.compare(softmax, torch.randn(64, 50_000))
     count = kernels(found)
-    assert count["cpu"] == count["mps"] == 1 and count["h100"] >= 3  # five where torch has no online softmax
+    assert count["cpu"] == count["mps"] == 1 and count["h100"] >= 3  # five if torch has no online softmax
     assert {"split", "fusion"} <= kinds(found) and "unexplained" not in kinds(found)
     (row,) = found.rows
     assert row.text == "return torch.softmax(x, -1)" and not row.alike
@@ -87,7 +87,7 @@ def test_where_every_target_fails_it_raises() -> None:
     with pytest.raises(UsageError, match=r"no target could be captured: h101: .*h102: "):
         compile_lens.compare(softmax, torch.randn(4), targets=["h101", "h102"])
     with pytest.raises(UsageError, match="callable first"):
-        compile_lens.compare(3, torch.randn(4), targets=["cpu", "mps"])  # the same on each is said once
+        compile_lens.compare(3, torch.randn(4), targets=["cpu", "mps"])  # one error for both targets
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``expect``: each assertion holds for one program, fails for another, and says why in a way that helps."""
+"""``expect``: each assertion passes for one program, fails for another, and gives a useful reason."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def test_recompiles(of: Programs) -> None:
     said = fails(lambda: of(compiled_again).recompiles(0))
     assert "recompiles: expected 0, found 1" in said and "helper" in said
     assert "is a recompile of helper" in said and "expected 3, actual 4" in said
-    assert "mark_dynamic(x, 0)" in said and "graph_break" not in said  # which is not why
-    # What it advises helps.
+    assert "mark_dynamic(x, 0)" in said and "graph_break" not in said  # which is not the reason
+    # The advice helps.
     of(compiled_again, dynamic=True).recompiles(0)
 
 
@@ -142,7 +142,7 @@ def test_extern(of: Programs) -> None:
     assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in said
     assert "Inductor generates sorts itself where its backend can" in said
     assert "compile_lens.support('aten.sort.stable')" in said
-    assert compile_lens.support("aten.sort.stable").overloads  # what it names can be asked
+    assert compile_lens.support("aten.sort.stable").overloads  # the operator that it names has support data
     product = fails(lambda: of(lambda x: x @ x).extern(0))
     assert (
         "a library computes it" in product and "max-autotune" not in product
@@ -156,11 +156,11 @@ def test_peak(of: Programs) -> None:
 
 
 def test_saved(of: Programs) -> None:
-    of(squared, grad=True).saved(0)  # the input, which is there in any case
+    of(squared, grad=True).saved(0)  # the saved tensor is the input, which exists anyway
     said = fails(lambda: of(lambda x: (x @ x).sin().sum(), grad=True).saved(0))
     assert "found 16,384, modelled" in said and "to compute again than to save" in said
     assert "activation_memory_budget" in said
-    with torch._functorch.config.patch(activation_memory_budget=0.0):  # what it advises helps
+    with torch._functorch.config.patch(activation_memory_budget=0.0):  # the advice helps
         expect(lambda x: (x @ x).sin().sum(), X.clone().requires_grad_()).saved(0)
     assert "there is no backward" in fails(lambda: of(one).saved(0))
     assert "backward=False" in fails(lambda: of(one, backward=False).saved(0))
@@ -243,7 +243,7 @@ def test_one_launch_for_independent_kernels_is_said_where_it_works(
 
 
 def test_saved_leaves_out_a_result_that_is_kept() -> None:
-    """Plain autograd says what is kept: the result itself, and nothing else of memory of its own."""
+    """Plain autograd saves the result itself, and no other tensor with its own memory."""
     x = X.clone().requires_grad_()
     held = expect(torch.softmax, x, -1).saved(0)
     result = torch.softmax(x, -1)
@@ -264,7 +264,7 @@ def test_no_operator(of: Programs) -> None:
 
 @pytest.mark.full
 def test_an_operator_that_no_graph_has_is_refused() -> None:
-    """Programs that call it have none of it in their graph, so that ``no`` would hold whatever the program does."""
+    """Programs that call it have other operators in their graphs, so ``no`` would always pass."""
     calls: dict[str, Callable[[Any], Any]] = {
         "softmax": lambda x: x.softmax(-1),
         "aten.silu": torch.nn.functional.silu,
@@ -488,7 +488,7 @@ def test_what_it_takes() -> None:
 
 
 def test_texts_of_the_program_stay_text() -> None:
-    """Line breaks and control characters of the user's do not forge lines of the message."""
+    """Line breaks and control characters in the user's text cannot forge lines of the message."""
     import dataclasses
 
     capture = dataclasses.replace(samples.sample(), function="f\nfound:\n  nothing\x1b[31m")

@@ -1,4 +1,4 @@
-"""``generate``: the source of the one kernel, or why there is not exactly one."""
+"""``generate`` returns the source of the one kernel, or explains why there is not exactly one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_a_library_call_keeps_apart() -> None:
     said = why_not(around_a_sort, X)
     assert said.startswith("around_a_sort is 3 kernels, not one")
     assert "torch.ops.aten.sort.stable, library call" in said and "short_programs.py:" in said
-    # Without columns (Python 3.10) an operator is a part of its line.
+    # Without columns (Python 3.10) an operator is identified by its line only.
     assert re.search("cpp_fused_gelu_0 and torch.ops.aten.sort.stable, that is (a part of )?`", said)
     assert "is a call of a library: Inductor did not generate its loop" in said
 
@@ -71,7 +71,7 @@ def test_what_a_reduction_keeps_apart_and_what_to_try() -> None:
     said = why_not(over_the_wrong_dimension, X, target="h100")
     assert "(reduction barrier)" in said
     assert "to try:\n  Reduce over the last dimension" in said
-    # The advice is true: over the last dimension it is one kernel.
+    # The advice is right: over the last dimension it is one kernel.
     assert compile_lens.generate(lambda x: x - x.sum(1, keepdim=True).softmax(1), X, target="h100")
 
 
@@ -104,7 +104,7 @@ def test_what_was_left_to_python_is_told() -> None:
     def calls(x: torch.Tensor) -> torch.Tensor:
         return outside(x.sin())
 
-    # One kernel was compiled, but the function is more than that.
+    # One kernel was compiled, but the function contains more than that.
     said = why_not(calls, X)
     assert "calls is not one kernel: Python runs a part of it" in said and "test_generate.py" in said
 

@@ -1,4 +1,4 @@
-"""Graphs of a watched program, captured afterwards: the code is that of the program, as torch itself lists it."""
+"""Graphs of a watched program that are captured later: their code is the program's, as torch itself lists it."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_the_code_is_that_which_ran_also_from_a_cache() -> None:
     def run() -> None:
         torch._dynamo.reset()
         g = torch.compile(f)
-        for rows in (4, 5):  # the second time for any size
+        for rows in (4, 5):  # the second compile is for any size
             x, w = _inputs(rows)
             g(x, w).backward()
 
     with fresh_cache():
-        _, codes = run_and_get_code(run)  # torch's own list of what it generated, without a watch
+        _, codes = run_and_get_code(run)  # torch's own list of the generated code, without a watch
     with fresh_cache():
         for hits in (False, True):
             with compile_lens.watch() as program:
@@ -85,7 +85,7 @@ def _frames(capture: compile_lens.Capture, name: str) -> Any:
 
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_what_became_of_the_function_is_not_claimed_of_one_graph(target: str | None) -> None:
-    """Torch hands a backend four graphs of it, two for each size: a break, and a recompile of each half."""
+    """Torch hands a backend four of its graphs, two for each size: a break, and a recompile of each half."""
     from torch._dynamo.testing import CompileCounter
 
     @torch._dynamo.disable

@@ -1,4 +1,4 @@
-"""Collectives of a graph, beside those in torch's own log of the AOT graph, in a process of its own."""
+"""Collectives of a graph, against torch's own log of the AOT graph in another process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ open(sys.argv[1], "w").write(json.dumps([graphs, issued, lacks]))
 
 
 def run(folder: Path, name: str, backend: str, train: bool, lines: str) -> str:
-    """The streams of a program."""
+    """Run a program, and return its output streams."""
     env = {**os.environ, "TORCH_LOGS": "aot_graphs", "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache")}
     command = [
         sys.executable,
@@ -74,7 +74,7 @@ def run(folder: Path, name: str, backend: str, train: bool, lines: str) -> str:
 
 
 def logged(text: str) -> list[str]:
-    """The collectives of the forward graphs that torch logs."""
+    """Collectives of the forward graphs that torch logs."""
     forwards = re.split(r"===== (?:Forward|Inference) graph", text)[1:]
     bodies = [one.partition("===== Backward graph")[0] for one in forwards]
     names = (re.findall(r"= torch\.ops\._c10d_functional\.(\w+)\.default", body) for body in bodies)

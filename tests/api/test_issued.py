@@ -1,5 +1,5 @@
-"""Collectives that a process issues: real processes (gloo) wait for each other where a rehearsal says so, and Python
-and a graph are recorded alike."""
+"""Collectives that a process issues: real processes (gloo) wait for each other where a rehearsal predicts it, and calls
+from Python and from a graph are recorded alike."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: boo
     ]
     told = [one.communicate(timeout=100)[0].decode().strip() for one in started]
     assert all(one == "done" for one in told) != opposite
-    assert ("waited" in told) == opposite  # the other may hear first that its peer gave up
+    assert ("waited" in told) == opposite  # the other rank may first see that its peer gave up
 
     file = tmp_path / "body.py"
     file.write_text("import torch.distributed as dist\n" + BODY, encoding="utf-8")
@@ -151,7 +151,7 @@ def test_groups_are_known_by_their_members() -> None:
 
     assert not rehearse(some, False, world_size=4).differences
     found = rehearse(some, True, world_size=4)
-    (one,) = found.at("collectives")  # each group's members agree, and wait for each other across groups
+    (one,) = found.at("collectives")  # the members of each group agree, and wait for each other across groups
     assert one.group == (0, 1, 2, 3)
     assert [value.partition(" of ")[0] for value, _ in one.values] == [
         "waits at all_reduce",
@@ -175,7 +175,7 @@ def test_what_was_issued_before_all_ranks_raised_is_there() -> None:
 
 @pytest.mark.parametrize(("code", "sound"), [(0, True), (None, True), (3, False)])
 def test_a_rank_that_exits_ends_alone(code: int | None, sound: bool) -> None:
-    """``SystemExit`` is no ``Exception``, nor is what torch's checkpoints raise."""
+    """``SystemExit`` is not an ``Exception``, and neither is the error that torch's checkpoints raise."""
 
     def exits(early: bool) -> None:
         torch.compile(torch.sin, backend=eager)(torch.ones(3))
@@ -317,4 +317,4 @@ def test_other_threads_run_while_a_watched_call_waits(tmp_path: Path) -> None:
     ]
     first, second = (one.communicate(timeout=100)[0].decode().strip() for one in started)
     assert all(one.endswith("['barrier', 'monitored_barrier']") for one in (first, second))
-    assert int(first.split()[0]) > 10  # rank 1 comes a second later
+    assert int(first.split()[0]) > 10  # rank 1 arrives a second later

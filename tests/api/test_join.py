@@ -1,4 +1,4 @@
-"""Times of a profiler's trace beside kernels: those that a sum over the raw JSON gives, or none, with the reason."""
+"""A profiler's times are joined to kernels: they equal sums over the raw JSON, or are absent with a reason."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 
 def by_hand(folder: Path) -> dict[tuple[str, str], list[float]]:
-    """Microseconds of C++ kernels and products by name and by whose run they lie in: inside by time and thread, not in
-    an operator in it."""
+    """Microseconds of C++ kernels and products, by name and by the run that contains them: in time and on its thread,
+    and not inside another operator."""
     every = events(folder)
     runs = [e for e in every if "CompiledFxGraph" in e["name"]]
     found = defaultdict(list)
@@ -86,7 +86,7 @@ def _held(profile: Profile, folder: Path) -> None:
                 continue
             key = (kernel.name, 0)
             totals[key] = totals.get(key, 0.0) + kernel.seconds
-    # Products share a name; together they took what the events took.
+    # Products share a name; their total is that of the events.
     for name in ("aten::mm", "aten::addmm"):
         every = [t for (n, _), times in known.items() if n == name for t in times]
         assert abs(totals[name, 0] - sum(every) / 1e6) < 1e-9
@@ -105,11 +105,11 @@ def test_a_capture_gets_the_times_of_its_kernels(marked: Path) -> None:
     first, second = kernels["extern_kernels.addmm"], kernels["extern_kernels.addmm#2"]
     assert [m.rsplit(".")[-1] for m in (*first.modules, *second.modules)] == ["a", "b"]
     assert first.matched_by == BY_ORDER and first.name == "aten::addmm"
-    # Of each call the first is the first layer's, and the third the backward's.
+    # In each call the first is the first layer's, and the third the backward's.
     named = [e for e in events(marked) if e["name"] == "aten::addmm"]
     times = [e["dur"] for e in sorted(named, key=lambda e: e["ts"])]
     assert len(times) == 9 and _equal(first.seconds, times[0::3]) and _equal(second.seconds, times[1::3])
-    # What is of another function is not of this record, and said.
+    # Events of another function are not in this record, and are reported.
     (alone,) = [g for g in capture.profile.graphs if g.phase == "inference"]
     assert alone.kernels == () and "not in this record" in alone.missing[0].reason and alone.unmatched_events
     assert Capture.from_json(capture.to_json()).profile == capture.profile
@@ -128,7 +128,7 @@ def test_a_program_gets_them_where_its_code_is_the_same(marked: Path) -> None:
         ("1/0", "inference", True),
     ]
     assert "cpp_fused" in full(program).split("── profile")[1]
-    # One that was loaded keeps no graphs: times by name, and why there are no lines.
+    # A loaded capture has no graphs: it gets times by name, and the reason why there are no lines.
     loaded = Program.load(marked / "alone.json").join(marked / "trace.json")
     assert loaded.record.profile is not None
     for graph in loaded.record.profile.graphs:
@@ -151,7 +151,7 @@ def test_unmarked_kernels_are_missing_and_library_calls_are_not(unmarked: Path) 
 
 def test_what_is_ambiguous_is_said(marked: Path, tmp_path: Path) -> None:
     made = json.loads((marked / "trace.json").read_text(encoding="utf-8"))
-    # One product of the forward is lost from the first call: which one it was, no one can say.
+    # One product of the forward is missing from the first call: which one is unknown.
     lost = next(e for e in made["traceEvents"] if e.get("name") == "aten::addmm")
     made["traceEvents"].remove(lost)
     path = tmp_path / "cut.json.gz"
@@ -172,7 +172,7 @@ def test_what_is_ambiguous_is_said(marked: Path, tmp_path: Path) -> None:
         if o.name == "aten::addmm"
     ]
     assert other.count == 1
-    # The same launches under two compile ids: which it is has to be said.
+    # The same launches occur under two compile ids: the caller has to choose one.
     made = json.loads((marked / "trace.json").read_text(encoding="utf-8"))
     regions = [e for e in made["traceEvents"] if e.get("name") == "Torch-Compiled Region: 0/0"]
     regions[-1]["name"] = "Torch-Compiled Region: 7/0"

@@ -1,8 +1,8 @@
-"""The trace of a real NVIDIA H100 beside the capture that was made there: times are the device's own, event by event.
+"""The trace of a real NVIDIA H100 and the capture made there: each event has the device's own time.
 
 Recorded with torch 2.11.0 for CUDA 13.0: the net of ``helpers/profiled.py`` with layers of 512 and 1,024 features on
-256 rows, compiled, profiled for three steps beside another function. The trace is as the profiler
-exported it, without events that say nothing of what ran; folders of the machine are left out of the capture.
+256 rows, compiled, profiled for three steps together with another function. The trace is as the profiler
+exported it, without events that do not describe execution; the capture leaves out folders of the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def joined() -> Capture:
 
 @pytest.fixture(scope="module")
 def on_device() -> dict[str, list[tuple[float, float]]]:
-    """When each kernel began and how long it took, by its name, in microseconds."""
+    """Start and duration of each kernel run in microseconds, by kernel name."""
     found = defaultdict(list)
     for event in json.loads(gzip.decompress(TRACE.read_bytes()))["traceEvents"]:
         if event["cat"] in ("kernel", "gpu_memset"):
@@ -56,7 +56,7 @@ def test_each_kernel_of_the_code_is_measured(joined: Capture) -> None:
 
 
 def test_times_are_the_devices(joined: Capture, on_device: Any) -> None:
-    """Inductor's own by their name. Forward and backward share some names: the forward's come first in each step."""
+    """Inductor's kernels match by name. If forward and backward share one, the forward's comes first in each step."""
     forward, backward = kernels(joined, "forward"), kernels(joined, "backward")
     both = {k.kernel for k in forward} & {k.kernel for k in backward}
     assert "triton_red_fused_sum_2" in both
@@ -71,8 +71,8 @@ def test_times_are_the_devices(joined: Capture, on_device: Any) -> None:
 
 
 def test_a_product_is_all_that_the_library_launched_for_it(joined: Capture, on_device: Any) -> None:
-    """Also a product that is two kernels and a fill. Together they take what all kernels took but Inductor's, and
-    those of ATen that add gradients of the steps outside of the graphs."""
+    """It includes products of two kernels and a fill. Their total is that of all kernels, less Inductor's and the ATen
+    kernels that add gradients of the steps outside the graphs."""
     found = [
         k for phase in ("forward", "backward") for k in kernels(joined, phase) if k.matched_by == BY_ORDER
     ]

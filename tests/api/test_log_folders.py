@@ -1,4 +1,4 @@
-"""Folders with the logs of several ranks, made by hand; what each rank issues is written out in the test."""
+"""Folders with the logs of several ranks, made by hand; each test spells out the collectives of each rank."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def log(schedules: Sequence[Sequence[str]], calls: Sequence[int] = (), older: bo
 
 
 def of_rank(rank: int) -> str:
-    """A log whose entries say a rank."""
+    """A log whose entries have a rank."""
     return log([[A]]) + artifact("other", "{}", rank=rank)
 
 
 def folder(path: Path, logs: Sequence[str]) -> Path:
-    """A folder with a log of each rank, as torch names them, and with an empty one and another file."""
+    """A folder with a log of each rank, named as by torch, an empty log and an unrelated file."""
     for rank, text in enumerate(logs):
         (path / f"dedicated_log_torch_trace_rank_{rank}_x{rank}f.log").write_text(
             text, encoding="utf-8", newline="\n"

@@ -1,4 +1,4 @@
-"""Logs of torch: what they hold of a run is what a watch saw of the same run, and a broken one says so."""
+"""Torch's logs of a run contain the same facts as a watch of it, and a damaged log is reported as such."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what a watch saw of twelve programs (``live.json``), and torch's log of the same run."""
+    """A folder with the watch's record of twelve programs (``live.json``), and torch's log of the same run."""
     folder = tmp_path_factory.mktemp("run")
     env = {**os.environ, "TORCH_TRACE": str(folder / "log")}
     helpers = str(Path(traced.__file__).parent)
@@ -69,7 +69,7 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
     assert main(["import", str(run / "log"), "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
-    if versions.torch_version() >= (2, 12):  # before, it says no columns
+    if versions.torch_version() >= (2, 12):  # earlier versions log no columns
         told = " ".join(full(live).partition("Lines")[0].split())
         assert "at least" not in told.partition("graph break")[2][:60]
     assert main(["import", str(run / "log"), "--json"]) == 0
@@ -82,7 +82,7 @@ def visits(record: ProgramRecord) -> list[tuple[Any, FrameEvaluation]]:
 
 
 def logged(guard: FailedGuard) -> FailedGuard:
-    """A failed guard without what a log does not hold: columns, and the new value of what is no tensor."""
+    """A failed guard without the facts that a log lacks: columns, and the new value of anything but a tensor."""
     line = guard.line and dataclasses.replace(guard.line, column=None, end_column=None)
     return dataclasses.replace(guard, line=line, new=guard.new if " mismatch" in guard.text else "")
 
@@ -111,17 +111,17 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
         assert (seen.recompilation is None) == (told.recompilation is None), where
         if seen.recompilation is not None:
             failed = tuple(logged(guard) for guard in seen.recompilation.failed_guards)
-            # Where nothing was compiled for a call, no guards of it say which form it was nearest to.
+            # If nothing was compiled for a call, its guards do not show which cache entry was nearest.
             at = UNKNOWN if seen.outcome == LIMIT else seen.recompilation.nearest_entry
             expected = dataclasses.replace(seen.recompilation, failed_guards=failed, nearest_entry=at)
             assert expected == told.recompilation, where
-        if seen.cause is not None and seen.outcome != NOTHING:  # why there was nothing is not in a log
+        if seen.cause is not None and seen.outcome != NOTHING:  # a log has no reason for an empty compile
             assert told.cause is not None and (seen.cause.kind, seen.cause.reason) == (
                 told.cause.kind,
                 told.cause.reason,
             )
         own, others = tensors(seen), tensors(told)
-        # Of a check that torch's own code made, a log names that code and not the line that called it.
+        # For a check made by torch's own code, a log names that code and not the calling line.
         lines = {source: line for source, line in others.items() if line}
         assert lines.items() <= own.items(), where
         made += len(lines)
@@ -140,7 +140,7 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
 
 
 def test_breaks_of_an_older_torch_are_those_that_resume_functions_prove(run: Path) -> None:
-    """The same log as an older torch writes it: no entry of a graph break, and a stack that ends at the caller."""
+    """An older torch writes the same log without graph break entries, and its stacks end at the caller."""
     full = program_from_log(lines(run), "log")
     older, of_break = [], False
     for line in lines(run):
@@ -154,7 +154,7 @@ def test_breaks_of_an_older_torch_are_those_that_resume_functions_prove(run: Pat
         return [(v.id, b.graph) for _, v in visits(of) for b in v.breaks if b.outcome == RESUMED]
 
     def outcomes(of: ProgramRecord) -> list[tuple[str, int, str]]:
-        # Of a compile that ended in a graph break it is not known then whether the call raised.
+        # If a compile ended in a graph break, the log does not show whether the call raised.
         return [(f.function, f.line, v.outcome.replace(FAILED, SKIPPED)) for f, v in visits(of)]
 
     assert outcomes(record) == outcomes(full)
@@ -218,7 +218,7 @@ def test_a_compile_that_failed_is_the_same_in_a_log_and_a_watch(tmp_path: Path) 
 
 
 def tensors(visit: FrameEvaluation) -> dict[str, tuple[str, int] | None]:
-    """The tensors that are checked, and the line that made the check; none where it is one of torch's own."""
+    """Guarded tensors, each with the line that added the guard, or None if torch's own code did."""
     found = (g for g in visit.guards if g.kind == "TENSOR_MATCH")
     return {
         g.source: None if g.line is None or "/torch/" in g.line.file else (g.line.file, g.line.line)
@@ -264,7 +264,7 @@ def test_a_log_that_is_cut_off_gives_what_was_whole(run: Path) -> None:
     for _ in range(12):
         cut = text[: draw.randrange(2000, len(text))]
         record = program_from_log(cut.splitlines(keepends=True), "log")
-        # What is there is what the whole log says of it.
+        # The facts that remain are those of the whole log.
         seen, known = visits(record), visits(full)
         assert [(f.function, v.id, v.outcome) for f, v in seen] == [
             (f.function, v.id, v.outcome) for f, v in known[: len(seen)]
@@ -342,7 +342,7 @@ def test_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture(scope="module")
 def farther(tmp_path_factory: pytest.TempPathFactory) -> ProgramRecord:
-    """The log of programs whose last call comes nearer to an older form than to the newest."""
+    """The log of programs whose last call is nearer to an older cache entry than to the newest."""
     folder = tmp_path_factory.mktemp("farther")
     program_from_log = "import farther_forms as f; [f.run(one, one.last) for one in f.programs().values()]"
     helpers = str(Path(traced.__file__).parent)
@@ -359,14 +359,14 @@ PROGRAMS = farther_forms.programs()
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: ProgramRecord) -> None:
-    """What is said is what a call fits with when it is mended, as ``test_watch_nearest`` tries in plain torch."""
+    """The reported change is the one that makes the call fit, which ``test_watch_nearest`` tries in plain torch."""
     one, frame = PROGRAMS[name], farther.frames[list(PROGRAMS).index(name)]
     assert (frame.function, len(farther.frames)) == (one.function.__name__, len(PROGRAMS))
     again = frame.evaluations[-1].recompilation
     assert again is not None and len(again.failed_guards) == len(one.calls)
     if (
         len(one.calls) == one.limit
-    ):  # nothing was compiled for the call, so that nothing says what it was given
+    ):  # nothing was compiled for the call, so nothing shows what its arguments were
         assert (
             again.nearest_entry == UNKNOWN
             and again.change is None
@@ -385,7 +385,7 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("last", [1, 0])
 def test_a_size_of_0_or_1_has_the_same_advice_in_a_log(last: int, tmp_path: Path) -> None:
-    """Torch says of that guard itself that no line asks for it, and names one nevertheless."""
+    """Torch itself reports that no line causes that guard, and yet names one."""
     script = tmp_path / "rope.py"
     script.write_text(
         "import torch\n"

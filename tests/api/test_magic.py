@@ -1,4 +1,4 @@
-"""The cell magic: in a shell of IPython's own in another process, and by a shell's events."""
+"""The cell magic, in an IPython shell of another process, and through a shell's events."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ CELLS = {
 
 
 def outputs(cells: list[str]) -> list[list[Any]]:
-    """What a kernel of Jupyter's gives for cells, without pages of ours."""
+    """Outputs of a Jupyter kernel for cells, without our pages."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    patient = {"timeout": 600, "startup_timeout": 300, "iopub_timeout": 60}  # of a machine that is slow
+    patient = {"timeout": 600, "startup_timeout": 300, "iopub_timeout": 60}  # for a slow machine
     nbclient.NotebookClient(book, kernel_name="python3", allow_errors=True, **patient).execute()
     told = []
     for cell in book.cells:
@@ -131,7 +131,7 @@ def test_a_cell_is_as_without_it() -> None:
     plain = outputs(["%load_ext compile_lens", *CELLS.values()])
     watched = outputs(["%load_ext compile_lens", *(f"%%compile_lens\n{cell}" for cell in CELLS.values())])
     broken = plain[names.index("no Python")]
-    broken[0] = (broken[0][0], broken[0][1].replace("line 1", "line 2"))  # the head is a line of the cell
+    broken[0] = (broken[0][0], broken[0][1].replace("line 1", "line 2"))  # the magic takes up the first line
     for name, told, said in zip(names, plain, watched, strict=True):
         assert [each for each in said if each != "page"] == told, name
         pages = 0 if name in ("load", "no Python") else 1

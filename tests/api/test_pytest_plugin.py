@@ -1,4 +1,4 @@
-"""The plugin of pytest: inert where it is not used, a page for each failing test where it is asked for."""
+"""The pytest plugin: inert if unused; if enabled, it saves a page for each failing test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Suite = Callable[..., "tuple[int, str]"]
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    """Runs pytest in a process of its own on files, where compile_lens is installed as pyproject.toml says."""
+    """Runs pytest in another process on files, with compile_lens installed as in pyproject.toml."""
     declared = re.search(
         r"^\[project\.entry-points\.pytest11\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text(), re.M | re.S
     )
@@ -142,7 +142,7 @@ def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str
         assert f"page of f: {folder / name}" in said
         assert "<html" in (folder / name).read_text(encoding="utf-8")
     assert "launches: expected at most 1, found 2" in said and "launches: expected 0" not in said
-    # The trace ends at the line of the test: what is inside of compile_lens says nothing to its reader.
+    # The traceback ends at the line of the test: frames inside compile_lens do not help its reader.
     assert "compile_lens/results/expectations.py" not in said
 
 
@@ -171,7 +171,7 @@ def test_an_expectation(compile_lens):
     assert "compile_lens.capture runs torch, which is not installed here: install it" in said
     assert "expect of a function runs torch, which is not installed here" in said
     assert said.count("compile_lens.load('capture.json')") >= 2
-    # The trace ends at the line of the test.
+    # The traceback ends at the line of the test.
     assert "engine/entry.py" not in said and "importlib" not in said, said
 
 
@@ -191,7 +191,7 @@ def test_pages_go_to_a_folder_that_exists_or_is_new(tmp_path: Path) -> None:
 
 
 class Options:
-    """A configuration of pytest in which each option has one value."""
+    """A pytest configuration in which each option has the same value."""
 
     def __init__(self, value: object) -> None:
         self.value = str(value)
@@ -263,7 +263,7 @@ def test_the_example_of_the_page(suite: Suite) -> None:
     ],
 )
 def test_snapshots_of_the_page(suite: Suite, package: str, option: str) -> None:
-    """What the first run writes, the second finds the same."""
+    """The second run matches the snapshots that the first one writes."""
     pytest.importorskip("torch")
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")

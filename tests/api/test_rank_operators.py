@@ -1,4 +1,4 @@
-"""Ranks that compile other operators of the same number, in a graph or in one that is nested in it."""
+"""Ranks that compile the same number of operators, but other ones, in a graph or in a nested graph."""
 
 from __future__ import annotations
 

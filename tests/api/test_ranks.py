@@ -1,4 +1,4 @@
-"""Several ranks: what is told of a real run of two (gloo) is what the program's own backend saw of itself."""
+"""Several ranks: the report on a real run of two (gloo) matches the records of the program's own backend."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from compile_lens.record.program import ProgramRecord
 
 
 def port() -> int:
-    """One that nobody listens at."""
+    """A free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 def torchrun(how: str, folder: Path) -> list[dict[str, Any]]:
-    """Runs two ranks under ``compile-lens run``, and gives what each wrote down itself."""
+    """Run two ranks under ``compile-lens run``, and return each rank's own records."""
     command = [
         "-m",
         "torch.distributed.run",
@@ -63,7 +63,7 @@ def test_two_ranks(how: str, levels: set[str], tmp_path: Path) -> None:
     assert {one.level for one in found.differences} == levels
     for rank in (0, 1):
         graphs = found[rank].graphs
-        # DDP hands its pieces to the backend one by one: of torch's graphs that is one.
+        # DDP hands its buckets to the backend one by one: together they are one of torch's graphs.
         handed = told[rank]["handed"][: len(told[rank]["handed"]) - len(told[rank]["pieces"])]
         assert [[c.name for c in g.collectives] for g in graphs][: len(handed)] == handed
         pieces = [(sum(sizes), len(sizes)) for sizes in told[rank]["pieces"]]
@@ -195,7 +195,7 @@ def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
     assert before == (torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ))
     assert not torch.distributed.is_initialized()
     for one, other in zip(real.programs, found.programs, strict=True):
-        # A process that imports while it compiles has frames more: their numbers are of what was imported before.
+        # A process that imports while it compiles has more frames: their numbers depend on earlier imports.
         assert [dataclasses.replace(g, seconds=0.0, id="") for g in one.graphs] == [
             dataclasses.replace(g, seconds=0.0, id="") for g in other.graphs
         ]
@@ -227,7 +227,7 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
     assert found[6].record.ended == "ValueError: of rank 6"
     (gathered,) = (c for g in found[0].graphs for c in g.collectives)
     assert (gathered.name, gathered.bytes, gathered.group) == ("all_gather_into_tensor", 32, tuple(range(8)))
-    # Nothing stays: the program compiles its own as if nothing had been.
+    # Nothing is left behind: the program then compiles its own code as usual.
     assert entries(two_ranks.local.__code__) == [] == entries(two_ranks.gathered.__code__)
     with compile_lens.watch() as program:
         compiled(torch.ones(9))
@@ -362,7 +362,7 @@ def test_buckets_of_the_first_compile_are_those_that_plain_torch_makes(tmp_path:
         told.append(done.stdout.splitlines())
     plain, watched = told
     assert len(plain) == 2 and "(4384, 4)" in plain[0]
-    # A watch has Dynamo count another number of frames: they are compared by form.
+    # A watch changes Dynamo's frame count, so the comparison leaves out the frame numbers.
     assert [line.partition("/")[2] for line in watched] == [line.partition("/")[2] for line in plain]
 
 
@@ -385,7 +385,7 @@ print([p.ended for p in rehearse(sound, world_size=2).programs])
 @pytest.mark.exhaustive
 @pytest.mark.torch
 def test_an_error_in_ddp_is_not_met_again_by_the_next_rehearsal() -> None:
-    """In a process of its own: Dynamo leaves DDP to Python where it gave one up before."""
+    """It runs in its own process: Dynamo skips DDP after it gave it up once."""
     done = subprocess.run([sys.executable, "-c", MISSET], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     first, second = done.stdout.splitlines()
@@ -394,7 +394,7 @@ def test_an_error_in_ddp_is_not_met_again_by_the_next_rehearsal() -> None:
 
 
 def test_what_the_process_compiled_before_is_no_recompile_of_rank_0() -> None:
-    """Code of torch's that another shape was compiled of: a process of its own would not know it."""
+    """Torch's own code was compiled for another shape before, which a new process would not have."""
     torch._dynamo.reset()
     torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8)), backend="eager")(torch.ones(4, 8))
 

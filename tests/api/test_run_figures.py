@@ -1,6 +1,6 @@
-"""Switches of ``what_if`` whose figure is measured in a run, and the budgets of the partitioner.
+"""Switches of ``what_if`` with a figure that is measured in a run, and the budgets of the partitioner.
 
-The oracle is plain torch: what a compiled function returns, whether torch refuses to compile again, what it saves.
+The oracle is plain torch: results of a compiled function, torch's refusal of a recompile, and its saved tensors.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ calls: list[str] = []
 
 
 def plain(fn: Any, x: torch.Tensor, isolated: bool) -> int:
-    """Return 1 if plain torch compiles again when it first calls a function, by its own error, or compiles nothing."""
+    """Return 1 if plain torch, by its own error, recompiles at the first call of a function or compiles nothing."""
     graphs: list[Any] = []
 
     def counting(gm: Any, inputs: Any) -> Any:
@@ -176,7 +176,7 @@ def mlp(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
 
 
 def saved(budget: float, args: tuple[torch.Tensor, ...]) -> int:
-    """Return the bytes that plain torch saves beside the inputs."""
+    """Return the bytes that plain torch saves in addition to the inputs."""
     torch._dynamo.reset()
     with torch._functorch.config.patch(activation_memory_budget=budget):
         node = torch.compile(mlp, backend="aot_eager_decomp_partition")(*args).grad_fn

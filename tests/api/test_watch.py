@@ -1,4 +1,4 @@
-"""Watching programs: the counts are plain torch's in another process, and nothing of the program changes."""
+"""Watched programs: the counts are plain torch's in another process, and nothing in the program changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.torch
 def fresh() -> Iterator[None]:
     torch._dynamo.reset()
     level = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # that a limit is reached is what these programs are for
+    logging.disable(logging.WARNING)  # these programs are meant to reach a limit
     yield
     logging.disable(level)
     torch._dynamo.reset()
@@ -42,7 +42,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def torchs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What torch counts of the programs in a process without compile_lens."""
+    """Torch's own counts of the programs, in a process without compile_lens."""
     env = {**os.environ, "TORCH_TRACE": str(tmp_path_factory.mktemp("trace"))}
     done = subprocess.run(
         [sys.executable, watched.__file__], env=env, capture_output=True, text=True, timeout=600
@@ -63,8 +63,8 @@ def test_counts_and_results_are_plain_torchs(torchs: dict[str, Any]) -> None:
         assert json.loads(json.dumps(result)) == told["result"], name
         assert counts.graphs == told["graphs"], name
         assert counts.breaks == told["breaks"], name
-        # In a loop or a ``try`` Dynamo gives up, and on a value it branches (each of two forms of it did): its counter
-        # has none of them.
+        # Dynamo's counter lacks breaks in a loop or a ``try``, where it skips the frame, and branches on a value
+        # (one in each of two variants).
         lacking = {"loop": 1, "in_try": 1, "training": 2}.get(name, 0)
         assert counts.breaks - lacking == told["counter"], name
         assert counts.compilations == told["compiled"], name
@@ -263,7 +263,7 @@ def test_bytes_that_cross_a_break_are_those_of_the_tensors() -> None:
 
 
 def test_dynamo_does_not_look_at_what_observes_it() -> None:
-    """A backward is compiled while the program's own frames are looked at."""
+    """A backward is compiled while the watch observes the program's own frames."""
 
     def step(x: torch.Tensor) -> None:
         (x.sin() ** 2).sum().backward()
@@ -275,7 +275,7 @@ def test_dynamo_does_not_look_at_what_observes_it() -> None:
     assert not [f for f in program.frames if f.file.startswith(ours)]
     here = {
         f.function for f in program.frames if "-packages" not in f.file
-    }  # those are of pytest's own log handlers
+    }  # this excludes pytest's own log handlers
     assert here == {"step"}
 
 
@@ -349,7 +349,7 @@ def test_watches_and_captures_end_in_any_order() -> None:
     from compile_lens._torch.ground.undo import Undo
 
     with Undo() as undo:
-        hooks.place(undo)  # as a capture does that goes on when the watch ends
+        hooks.place(undo)  # a capture that outlasts the watch does this
         watching.__exit__(None, None, None)
     after = (
         convert_frame.CatchErrorsWrapper.__call__,
@@ -363,13 +363,13 @@ def _made(number: int) -> Any:
     space: dict[str, Any] = {}
     name, text = f"<f{number}>", f"def f{number}(x):\n    return x.sin() + {number}\n"
     exec(compile(text, name, "exec"), space)
-    # A function without a source torch 2.11 compiles as a part of one of its own.
+    # Torch 2.11 compiles a function without a source as part of one of its own.
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     return torch.compile(space[f"f{number}"], backend="eager")
 
 
 def test_threads_of_two_watches_own_only_theirs() -> None:
-    """Eight threads in each of two watches."""
+    """Each of two watches has eight threads."""
     functions = [_made(n) for n in range(16)]
     seen: dict[int, Program] = {}
     both = threading.Barrier(2)
@@ -463,7 +463,7 @@ def test_calls_that_dynamo_leaves_alone_each_time_are_counted() -> None:
 
 
 class Shy:
-    """Whose attributes run code."""
+    """Runs code whenever an attribute is read."""
 
     asked = 0
 
@@ -509,7 +509,7 @@ class Shy:
             "a tensor's",
             "torch.nn.parameter.Parameter",
         ),
-        (  # as torch 2.15 has it
+        (  # in torch 2.15
             "0/0: expected type of 't' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
             "type(t)",
             "torch.nn.parameter.Parameter",

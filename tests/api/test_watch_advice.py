@@ -1,4 +1,4 @@
-"""What a watch says to try of a recompile, applied in plain torch: the backend's calls say whether it helps."""
+"""Advice of a watch on recompiles, applied in plain torch: its backend calls show that it helps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mark = Callable[[torch.Tensor, int], None]
 
 
 def graphs(function: Any, calls: Sequence[tuple[Any, ...]], **options: Any) -> list[int]:
-    """How often plain torch had called its backend after each of the calls."""
+    """Cumulative backend calls of plain torch after each call."""
     torch._dynamo.reset()
     times: list[int] = []
     count = 0
@@ -53,7 +53,7 @@ def again(program: ProgramRecord | Program) -> list[Recompilation]:
 
 
 def tried(program: Program) -> list[str]:
-    """The advice of the table of recompiles and of the causes, in turn."""
+    """Advice of the table of recompiles, followed by that of the causes."""
     rows = [words.advice(cause) for cause in program.causes if cause.kind == "recompile"]
     return [*map(words.to_try, again(program)), *rows]
 
@@ -115,7 +115,7 @@ def quarter(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("function", "sizes"), [(even, (4, 5, 6)), (quarter, (5, 9, 11))])
 def test_a_number_that_a_line_computes_from_a_size_is_no_size(function: Any, sizes: tuple[int, ...]) -> None:
-    """It is 0 or 1, and no size is."""
+    """The number is 0 or 1, and equals no size."""
     assert graphs(function, sized(*sizes), dynamic=True)[1] == 2
     found = tried(watched(function, sized(*sizes), dynamic=True))
     line = function.__code__.co_firstlineno + 1
@@ -128,7 +128,7 @@ def last_chunk(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_line_inside_torch_is_not_to_be_changed() -> None:
-    """Torch asks whether the last chunk, of one number or of several, is contiguous."""
+    """Torch checks if the last chunk, which has one or several numbers, is contiguous."""
     torch._dynamo.reset()
     call = torch.compile(last_chunk, backend="aot_eager", dynamic=True)
     with compile_lens.watch() as program:
@@ -383,7 +383,7 @@ def gate(x: torch.Tensor, on: bool) -> torch.Tensor:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_a_call_with_nothing_to_compile_leaves_all_others_to_python(first: bool) -> None:
-    """The code that the backend gives is counted as it runs."""
+    """The code that the backend returns counts its runs."""
     ran = 0
 
     def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
@@ -427,7 +427,7 @@ NUMBERS = [(torch.ones(4, 16), n) for n in (2.5, 3.5, 4.5, 5.5)]
 
 @pytest.mark.parametrize("calls", [SIZES, NUMBERS])
 def test_what_dynamic_false_asks_for_is_named_as_the_cause(calls: list[tuple[Any, ...]]) -> None:
-    """Plain torch makes a variant for each value with it, and one for the first and one for the rest without."""
+    """With it, plain torch compiles a variant for each value; without it, one for the first and one for the rest."""
     advice = tried(watched(centred, calls, dynamic=False))
     assert advice and all("leave out dynamic=False" in one and "mark" not in one for one in advice)
     assert graphs(centred, calls, dynamic=False)[-1] == 4 and graphs(centred, calls)[-1] == 2
@@ -436,7 +436,7 @@ def test_what_dynamic_false_asks_for_is_named_as_the_cause(calls: list[tuple[Any
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
 def test_a_learning_rate_in_a_tensor_needs_no_variant(optimizer: Any) -> None:
-    """Each rate of a scheduler is another number; what it writes into a tensor is not looked at."""
+    """Each learning rate of a scheduler is another number; no guard reads a value that is written to a tensor."""
 
     def steps(rate: Any) -> tuple[Program, int]:
         net = torch.nn.Linear(4, 3)
@@ -504,7 +504,7 @@ def waves(x: torch.Tensor) -> Waves:
 
 
 def test_a_graph_break_comes_before_what_follows_it() -> None:
-    """The rest has nothing to compile for the break alone: ``torch.where`` in its place leaves neither."""
+    """The resume function is empty only because of the break: with ``torch.where`` instead, neither occurs."""
 
     def product(x: torch.Tensor) -> torch.Tensor:
         both = waves(x)
@@ -595,7 +595,7 @@ def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
 
 
 def advice(fn: Any, values: Sequence[Any]) -> str:
-    """The text of a watch of calls with these numbers."""
+    """The text of a watch on calls with these numbers."""
     torch._dynamo.reset()
     with compile_lens.watch() as program:
         compiled = torch.compile(fn, backend="eager")
@@ -605,7 +605,7 @@ def advice(fn: Any, values: Sequence[Any]) -> str:
 
 
 def test_a_number_that_begins_at_one_has_a_variant_of_its_own() -> None:
-    """A size of 1 broadcasts: from 2 on, one variant serves all."""
+    """A size of 1 broadcasts; from 2 on, one variant serves all sizes."""
     text = advice(lambda x, s: x[:s] + 1, [1, 2, 3, 4, 5])
     assert "tells 1 from other numbers" in text and "decide it outside" not in text
 
@@ -630,7 +630,7 @@ def test_a_number_that_a_line_compares_needs_variants_with_symbols_too(function:
 
 
 def test_a_number_that_a_line_of_the_library_compares_needs_variants_too() -> None:
-    """SGD adds the decay only if it is not 0."""
+    """SGD adds the weight decay only if it is not 0."""
     weight = torch.nn.Parameter(torch.ones(3))
     optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1), weight_decay=0.0)
     torch._dynamo.reset()
@@ -726,7 +726,7 @@ def attended(query: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
 
 
 def test_the_dimensions_to_mark_are_named() -> None:
-    """Both grow at once: torch compiles one graph if both are marked, and two if one of them is."""
+    """Both grow together: torch compiles one graph if both are marked, and two if only one is."""
     calls = [(torch.ones(3, a), torch.ones(b, 2)) for a, b in ((4, 6), (5, 7), (8, 9))]
     advice = tried(watched(attended, calls))[-1:]
     named = ["torch._dynamo.mark_dynamic(query, 1)", "torch._dynamo.mark_dynamic(keys, 0)"]

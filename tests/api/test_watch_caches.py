@@ -1,4 +1,4 @@
-"""How often the compiler's caches were asked, beside torch's own counters in a process that nobody watches."""
+"""Lookups in the compiler's caches, against torch's own counters in a process without a watch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch says of the causes, beside plain torch: how often its backend is called, and with which symbols."""
+"""Causes in a watch, against plain torch: the number of backend calls, and the symbols in their inputs."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
     began = time.monotonic()
 
     def backend(gm: Any, inputs: Any) -> Any:
-        if len(handed) == 3:  # longer than all that was compiled before it, however slow the machine
+        if len(handed) == 3:  # longer than all earlier compiles together, however slow the machine
             time.sleep(1.5 * (time.monotonic() - began) + 0.5)
         handed.append(torch.is_grad_enabled())
         return gm.forward
@@ -205,7 +205,7 @@ def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
         fast(torch.ones(8))
         with torch.no_grad():
             fast(torch.ones(8))
-        fast(torch.ones(6))  # the one that takes long
+        fast(torch.ones(6))  # the slow compile
     assert handed == [True, True, False, True]
     again = [c for c in watched.causes if c.kind == "recompile"]
     assert [cause.count for cause in again] == [1, 1], "two facts"

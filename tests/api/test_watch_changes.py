@@ -1,4 +1,4 @@
-"""What a guard was made for and what it met, by its kind, beside the reasons that torch logs in another process."""
+"""Old and new values of each kind of guard, against the reasons that torch logs in another process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def logged() -> dict[str, list[str]]:
 
 
 def without_numbers(text: str) -> str:
-    """Torch's sentence without what differs from process to process: addresses, and how it pads."""
+    """Torch's message without the parts that vary between processes: addresses and padding."""
     return " ".join(re.sub(r" at 0x[0-9a-f]+", " at 0x…", re.sub(r", \d{8,}\)", ", …)", text)).split())
 
 
@@ -53,7 +53,7 @@ def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str
     if name == "default" and torch_version() < (
         2,
         12,
-    ):  # torch goes on with the form for the old one, and says nothing
+    ):  # torch reuses the old cache entry, and reports nothing
         assert logged[name] == [] and program.recompiles == ()
         return
     (plain,) = logged[name]
@@ -70,12 +70,12 @@ def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str
     assert (f"now {one.new}" if one.old else "are 3, 9, compiled for ") in said
     assert words.to_try(again.recompilation)
     if guard.line is not None and "# " in plain.partition(".py")[2] and "implicit guard" not in plain:
-        # Where torch says a line, it is that one.
+        # If torch reports a line, it is that one.
         assert f"{Path(guard.line.file).name}:{guard.line.line} in" in plain
 
 
 class Counter(torch.nn.Module):
-    """Its integer changes with each call."""
+    """Has an integer that changes with each call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Counter(torch.nn.Module):
 
 
 def compiles(function: object, calls: list[tuple[torch.Tensor, ...]]) -> int:
-    """How often plain torch compiles it."""
+    """Count the graphs that plain torch compiles for the calls."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     compiled = torch.compile(function, backend="eager")  # type: ignore[call-overload]
@@ -237,7 +237,7 @@ def test_what_a_log_says_without_the_values_of_the_time(text: str, told: str) ->
 
 
 class Meter:
-    """Takes numbers of tensors, each time with a method that Python makes anew."""
+    """Takes numbers from tensors, with a method object that Python creates for each call."""
 
     def __init__(self) -> None:
         self.seen: set[float] = set()
@@ -297,7 +297,7 @@ def test_advice_on_a_size_that_is_compared_is_not_to_mark_it() -> None:
 
 
 def test_a_number_s_value_is_told_as_the_program_names_it() -> None:
-    """Torch 2.11 asks for the value of a tensor that it made of the number, and has no line for that."""
+    """Torch 2.11 guards on a tensor that it created from the number, and has no line for it."""
 
     def power(x: torch.Tensor, s: float) -> torch.Tensor:
         return x**s
@@ -313,7 +313,7 @@ def test_a_number_s_value_is_told_as_the_program_names_it() -> None:
 
 
 def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
-    """Nine builtins are forms of one code, so that the ninth is left to Python; functions around them are not."""
+    """Nine builtins are cache entries of one code object, so the ninth runs eagerly; functions around them do not."""
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> torch.fx.GraphModule:
@@ -332,21 +332,21 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
     graphs.clear()
     for op in changed_programs.ONE_EACH:
         made: dict[str, Any] = {"op": op}
-        # In a file, since torch 2.11 calls what is in none through a function of its own as well.
+        # The source needs a file, since torch 2.11 also wraps functions without one.
         exec(compile("def own(x):\n    return op(x)\n", __file__, "exec"), made)
         torch.compile(made["own"], backend=backend)(torch.rand(3))
     assert len(graphs) == len(changed_programs.ONE_EACH), "as the advice says"
 
 
 class Mode(enum.Enum):
-    """Members, of which each is one object."""
+    """Members, each of which is a single object."""
 
     FIRST = 1
     SECOND = 2
 
 
 class Called:
-    """A callable that is no Python function."""
+    """A callable that is not a Python function."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return x + 1
@@ -370,7 +370,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
 def test_objects_with_names_of_their_own_are_few_values(
     values: tuple[Any, Any], told: tuple[str, str]
 ) -> None:
-    """To make them once is no advice: they were."""
+    """The advice is not to create them once, which the program already does."""
 
     def chosen(x: torch.Tensor, what: Any) -> torch.Tensor:
         if what is Mode.FIRST or what is int:

@@ -1,5 +1,5 @@
-"""What ``torch.utils.checkpoint`` calls outside of a graph, beside plain Python in another process: which functions of
-the program its interpreter runs by their own code, how often, and which operations torch's graphs hold."""
+"""Calls of ``torch.utils.checkpoint`` outside a graph, against plain Python in another process: the functions of the
+program that its interpreter runs, how often it runs each, and the operations in torch's graphs."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
     assert all(one.kind == "inside an eager call" and one.certain for one in found.values())
     own = set(found) - {"Sequential"}
     assert own <= set(both.ran), "plain Python ran each of them"
-    others = {"backend", "policy", "contexts", "never_compiled"}  # not left to Python by a compile
+    others = {"backend", "policy", "contexts", "never_compiled"}  # a compile does not make them run eagerly
     rests = {v for f in both.program.frames for v in [f.function]}
     assert set(both.ran) - own - others <= rests, "all else has a visit"
     assert "while_compiling" not in found and {"while_eager", "first_after_the_break"} <= own

@@ -1,4 +1,4 @@
-"""What a watch does for each form is not more where a program has more of them: counted, not timed."""
+"""The work of a watch for each cache entry does not grow with their number: counted, not timed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FORMS = 4
 
 
 def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
-    """How often something of a visit is read while so many functions get four forms each, with what is written down at
-    each of them."""
+    """Count the reads of frame evaluations while each of several functions gets four cache entries, including what is
+    recorded for each."""
     names: dict[str, Any] = {"torch": torch}
     for i in range(functions):
         exec(compile(f"def f{i}(x, s):\n    return x + len(s)", __file__, "exec"), names)

@@ -1,5 +1,5 @@
-"""What ran eagerly and is in no visit, beside plain torch in another process: its profiler outside of compiled graphs,
-calls of a backend, and its counters."""
+"""Code that ran eagerly outside any frame evaluation, against plain torch in another process: its profiler outside
+compiled graphs, backend calls, and counters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(json.dumps(handed))
 
 
 def ran(tmp_path: Path, text: str) -> tuple[Any, Program]:
-    """What the script prints last under plain Python, and the report of the same script."""
+    """Return the last output of the script under plain Python, and the report on the same script."""
     path = tmp_path / "program.py"
     path.write_text(_BEGIN + textwrap.dedent(text) + _END)
     plain = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -47,7 +47,7 @@ def ran(tmp_path: Path, text: str) -> tuple[Any, Program]:
 
 
 def lines(program: Program) -> dict[str, Line]:
-    """Of each line of the script its text and what became of it."""
+    """Outcome of each line of the script, keyed by its text."""
     (file,) = (file for file in program.lines if file.endswith("program.py"))
     text = Path(file).read_text().splitlines()
     return {text[one.line - 1].strip(): one for one in program.lines[file]}

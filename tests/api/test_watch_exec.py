@@ -1,4 +1,4 @@
-"""Code that a program makes with exec or eval, beside what Python is seen to run of it."""
+"""Code that a program creates with exec or eval, against the lines that Python runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(file: str) -> dict[str, Any]:
 
 
 def run_by_python(call: Any, code: types.CodeType, x: torch.Tensor) -> set[int]:
-    """The lines of a code that Python itself runs in a call."""
+    """Lines of a code object that Python itself runs in a call."""
     return lines_run(call, x, lambda one: one is code)
 
 

@@ -1,4 +1,4 @@
-"""Graphs that torch traces of what nothing called, beside torch's own count of graphs."""
+"""Graphs that torch traces without a call, against torch's own count of graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One fact is one cause: what plain torch no longer compiles, or logs as a break, where that alone is mended."""
+"""One fact is one cause: if only that fact is fixed, plain torch compiles less, or logs no such break."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ PROGRAMS: dict[str, tuple[Program, dict[str, str]]] = {
 
 
 def run(program: Program, mended: frozenset[str] = frozenset()) -> int:
-    """How many graphs plain torch compiles."""
+    """Count the graphs that plain torch compiles."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     with contextlib.redirect_stdout(io.StringIO()):

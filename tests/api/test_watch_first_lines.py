@@ -1,4 +1,4 @@
-"""The first line of a function is a line of its body where the body begins on it."""
+"""The first line of a function counts as a line of its body if the body starts on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A watch that is interrupted while it opens leaves nothing behind.
+"""An interrupt while a watch opens leaves nothing behind.
 
-A trace function raises ``KeyboardInterrupt`` at a line of ours, as Python itself does for a signal, or a little finer.
+A trace function raises ``KeyboardInterrupt`` at one of our lines, as Python does for a signal, at slightly more points.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Position = tuple[str, int, int]
 
 
 class Tracer:
-    """Counts the lines of ours that are reached, and interrupts at one of them."""
+    """Counts how often our lines are reached, and interrupts at one of them."""
 
     def __init__(self, at: Position | None = None) -> None:
         self.at, self.interrupted = at, False
@@ -79,7 +79,7 @@ def state() -> dict[str, Any]:
 
 
 def positions() -> list[Position]:
-    """Each line that a watch reaches, for the first and for the last time."""
+    """Each line that a watch reaches, at its first and at its last pass."""
     found = traced().seen
     both = {(*where, n) for where, count in found.items() for n in (1, count)}
     return sorted(p for p in both if not linecache.getline(*p[:2]).strip().startswith(LEFT_IN_C))

@@ -1,4 +1,4 @@
-"""Functions that Dynamo skipped before the watch, beside what Python is seen to run."""
+"""Functions that Dynamo skipped before the watch, against the lines that Python runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def calls_it(x: torch.Tensor) -> torch.Tensor:
 
 
 def run_by_python(call: Any, code: types.CodeType, x: torch.Tensor) -> set[int]:
-    """The lines of a code that Python itself runs in a call."""
+    """Lines of a code object that Python itself runs in a call."""
     return lines_run(call, x, lambda one: one is code)
 
 

@@ -1,4 +1,4 @@
-"""A function at its limit of recompiles, beside what Python itself is seen to run."""
+"""A function at its recompile limit, against the lines that Python itself runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def of_two(x: torch.Tensor, s: str, t: str) -> torch.Tensor:
 
 
 def forms(calls: list[tuple[str, str]]) -> int:
-    """How many forms plain torch makes."""
+    """Count the cache entries that plain torch creates."""
     torch._dynamo.reset()
     call = torch.compile(of_two, backend="eager")
     for one in calls:

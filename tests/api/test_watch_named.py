@@ -1,4 +1,4 @@
-"""Which function and which line a cause names, and in whose words: beside Python's own code objects and plain torch."""
+"""The function and the line that a cause names, and the wording, against Python's own code objects and plain torch."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_function_that_was_skipped_for_a_line_of_another(
     assert cause.place.line in {
         skipped.co_firstlineno,
         *lines(skipped),
-    }  # before 3.11 nothing stands on the first
+    }  # no instruction belongs to the first line before 3.11
     assert cause.origin_line.function == met.co_name and cause.origin_line.line in lines(met) - lines(skipped)
     said = f"{words.place(cause.origin_line)} in {met.co_name}: "
     assert words.because(cause).startswith(said)
@@ -117,7 +117,7 @@ def test_a_break_that_raises_does_not_resume() -> None:
 
 
 def test_a_break_in_a_coroutine_does_not_resume() -> None:
-    """Torch says so in an error, or runs all of it eagerly, noticed or not: no graph, and the result is sent."""
+    """Torch raises an error for it, or runs all of it eagerly: there is no graph, and the result is sent."""
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(gm: torch.fx.GraphModule, example_inputs: object) -> object:

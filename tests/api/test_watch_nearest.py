@@ -1,4 +1,4 @@
-"""Of which form a watch says what changed, beside plain torch in another process: to mend that makes the call fit."""
+"""The cache entry whose change a watch reports, against plain torch in another process: the call fits without it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     again = frame.evaluations[-1].recompilation
     assert again is not None and again.change is not None and len(again.failed_guards) == len(one.calls)
     assert again.change.source == one.source
-    if one.alike:  # by the word of torch no form is nearer; the first call's is, by what plain torch compiles
+    if one.alike:  # by torch's reasons all are equally near; by its compiles the first call's is nearest
         assert {failed.source for failed in again.failed_guards} == {one.source}
         assert again.change.id == frame.evaluations[0].id != again.failed_guards[0].id
         rows = [row.split()[:1] for row in text.page(document(program.record)).splitlines()]
@@ -61,7 +61,7 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
 
 
 def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() -> None:
-    """A thread ends its compile, and is held before torch keeps the form; the other one compiles meanwhile."""
+    """A thread ends its compile, and waits before torch stores the entry; another one compiles in the meantime."""
     begun, done = threading.Event(), threading.Event()
     torch._dynamo.reset()
 
@@ -69,7 +69,7 @@ def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() ->
         begun.set()
         time.sleep(
             0.5 if threading.current_thread().name == "first" else 0
-        )  # the other one begins, and waits
+        )  # the other thread starts, and waits
         return gm.forward
 
     def held(seen: Any) -> None:

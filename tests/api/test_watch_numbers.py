@@ -1,4 +1,4 @@
-"""Numbers of a program that become symbols, also where no graph takes them, beside plain torch in another process."""
+"""Numbers of a program that become symbols, even if no graph takes them, against plain torch in another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of torch's structured trace, and what it logs of symbols."""
+    """The folder of torch's structured trace, and its log of symbols."""
     folder = tmp_path_factory.mktemp("trace")
     environment = {**os.environ, "TORCH_TRACE": str(folder), "TORCH_LOGS": "dynamic"}
     ran = subprocess.run(
@@ -36,7 +36,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def forms(function: Any, numbers: tuple[float, ...], **options: Any) -> int:
-    """How many forms of a function plain torch makes."""
+    """Count the cache entries of a function in plain torch."""
     torch._dynamo.reset()
     call = torch.compile(function, backend="eager", **options)
     for number in numbers:
@@ -52,7 +52,7 @@ def again(visits: tuple[FrameEvaluation, ...]) -> list[FrameEvaluation]:
 @pytest.mark.parametrize("name", numbered.PROGRAMS)
 def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Path, str]) -> None:
     function, numbers = numbered.PROGRAMS[name]
-    if versions.torch_version() >= (2, 13):  # before, it does not log this
+    if versions.torch_version() >= (2, 13):  # earlier versions do not log this
         assert plain[1].count("marking L['step'] as dynamic") == len(numbered.PROGRAMS)
     with compile_lens.watch() as program:
         numbered.run(name)

@@ -1,4 +1,4 @@
-"""Which sizes and numbers a form takes, beside what plain torch in another process has a form for."""
+"""Sizes and numbers that a cache entry accepts, against the cache entries of plain torch in another process."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def ran(*arguments: str, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def fits() -> dict[str, list[bool]]:
-    """Of each program, for which of the tried calls plain torch has a form."""
+    """For each program, whether plain torch has a cache entry for each of the calls tried."""
     return dict(json.loads(ran("fits")))
 
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> ProgramRecord:
-    """What torch's structured trace says of the same programs."""
+    """Torch's structured trace of the same programs."""
     folder = tmp_path_factory.mktemp("trace")
     ran(TORCH_TRACE=str(folder))
     return import_trace(folder)
@@ -54,13 +54,13 @@ def watched(name: str) -> tuple[DynamicDim, ...]:
 
 
 def of(program: ProgramRecord, name: str) -> tuple[DynamicDim, ...]:
-    """The symbols of the last form of a function."""
+    """The symbols of a function's last cache entry."""
     (frame,) = [frame for frame in program.frames if frame.function == name]
     return frame.evaluations[-1].dynamic
 
 
 def told(dim: DynamicDim, value: int) -> bool:
-    """Whether the words say that a form takes a value, with every other size as it was seen."""
+    """Return True if the text says that a cache entry accepts a value, with all other sizes as observed."""
     said = takes(dim)
     found = re.fullmatch(
         r"for any (?:size|int)"

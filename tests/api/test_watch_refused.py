@@ -1,4 +1,4 @@
-"""Calls that raise since the program lets nothing be compiled, beside the same calls in plain torch elsewhere."""
+"""Calls that raise because the program forbids compiling, against the same calls in plain torch elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``program.what_if(fn)``: a function runs again in child processes, with the figures of plain torch."""
+"""``program.what_if(fn)`` runs a function again in child processes, with the figures of plain torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_function_runs_with_each_setting() -> None:
     assert remedies is not None and remedies.base is not None
     assert (remedies.base.graphs, remedies.base.recompiles) == (2, 1)
     assert [run.remedies[0].kind for run in remedies.runs] == ["dynamic", "mark_dynamic"]
-    for run in remedies.runs:  # one graph for every size, as torch documents of both
+    for run in remedies.runs:  # one graph for every size, as torch documents both
         assert run.figures is not None and (run.figures.graphs, run.figures.recompiles) == (1, 0)
         assert run.agrees is True and run.comparison == "the same value"
     assert program.record.remedies is None, "the program itself stays as it was"

@@ -1,4 +1,4 @@
-"""A program that resets Dynamo, after which torch's compile ids begin again."""
+"""A program that resets Dynamo, which restarts torch's compile ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a graph break, where Dynamo decided about it before the watch, beside what Python is seen to run."""
+"""Resume functions that Dynamo decided about before the watch, against the lines that Python runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def never_reached(x: torch.Tensor) -> torch.Tensor:
 
 
 def run_by_python(call: Any, function: Any, x: torch.Tensor) -> set[int]:
-    """The lines of the rests of a function that Python itself runs in a call. What Dynamo compiled of a rest has the
-    name of that rest and its first line as well, and calls a graph."""
+    """Lines of a function's resume functions that Python itself runs in a call. Dynamo's code for a resume function has
+    the same name and first line, and calls a graph."""
 
     def rest(code: types.CodeType) -> bool:
         own = code.co_filename == __file__ and function.__name__ in code.co_name

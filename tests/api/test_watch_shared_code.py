@@ -1,6 +1,6 @@
-"""Advice of a watch that the program does not follow already, and that is about its own code.
+"""Advice of a watch is about the program's own code, and not already followed.
 
-How many functions torch compiles under a setting is counted by its own counters, without a watch.
+Torch's own counters, without a watch, count the functions compiled under a setting.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def test_values_of_the_stack_have_no_names_of_torchs() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("inside", [True, False])
 def test_autocast_in_a_graph_keeps_it_from_a_cache(inside: bool) -> None:
-    """What is advised has no such cause: torch's cache then has an entry, or makes one."""
+    """The advised code has no such cause: torch's cache then has an entry, or creates one."""
 
     def product(x: torch.Tensor) -> torch.Tensor:
         return x @ x

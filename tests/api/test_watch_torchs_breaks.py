@@ -1,4 +1,4 @@
-"""Breaks in torch's own code and in Python's library are counted as torch logs them in a process of its own."""
+"""Breaks in torch's own code and in Python's library are counted as torch logs them in another process."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ open(sys.argv[1], "w").write(json.dumps([seen.counts.breaks, ids, elsewhere, doc
 
 
 def finished(folder: Path, lines: str, ranks: int, name: str) -> list[str]:
-    """What each rank of a program wrote to its streams."""
+    """Run the ranks of a program, and return the output of each."""
     processes = []
     for rank in range(ranks):
         env = {**os.environ, "TORCH_LOGS": "graph_breaks", "RANK": str(rank), "WORLD_SIZE": full(ranks)}
@@ -112,7 +112,7 @@ def finished(folder: Path, lines: str, ranks: int, name: str) -> list[str]:
 
 
 def logged(text: str) -> list[tuple[str, int]]:
-    """The compile id and the line of each break that torch logs."""
+    """Compile id and line of each break that torch logs."""
     line = re.compile(r"\[(\d+/\d+)\] \[__graph_breaks\] Graph break .*user code at .*:(\d+)$", re.M)
     return [(id, int(number)) for id, number in line.findall(text)]
 

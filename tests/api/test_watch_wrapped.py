@@ -1,4 +1,4 @@
-"""What torch compiles through a function of its own is told as what it is, beside what torch hands to a backend."""
+"""Callables that torch compiles through its own wrapper are reported as themselves, against torch's backend calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def printing(x: torch.Tensor, by: float) -> torch.Tensor:
 
 
 class Callable:
-    """An object that is called."""
+    """A callable object."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return x.cos()
@@ -56,7 +56,7 @@ THINGS = {
 
 
 def watched(things: dict[str, Any]) -> tuple[Program, list[list[str]], dict[str, int]]:
-    """The program, what torch handed to the backend, and the line that called each of them."""
+    """Return the program, the graphs that torch handed to the backend, and the line of each call."""
     graphs: list[list[str]] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:

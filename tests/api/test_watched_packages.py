@@ -1,4 +1,4 @@
-"""Installed packages beside a program: those that use torch are part of it, those that do not are only counted."""
+"""Packages installed next to a program: those that use torch are part of it, the others are only counted."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_a_package_is_the_programs_where_it_uses_torch(
     try:
         sizes = importlib.import_module("lens_layers.sizes")
         assert is_foreign(sizes.__file__), "nothing of it uses torch as yet"
-        models = importlib.import_module("lens_models")  # a class of a class of torch
+        models = importlib.import_module("lens_models")  # its class derives from torch's indirectly
         pipes = importlib.import_module("lens_pipes")
 
         def left(x: torch.Tensor) -> torch.Tensor:
-            for n in range(1):  # a break in a loop leaves it, and what it calls, to Python
+            for n in range(1):  # a break in a loop makes it, and its callees, run eagerly
                 torch._dynamo.graph_break()
                 x = x + pipes.write(sizes.size(models.depth(n)))
             return x

@@ -1,4 +1,4 @@
-"""``what_if``: the switch that was planted is found, and that none helps is said."""
+"""``what_if`` finds a planted switch, and reports if none helps."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def test_the_planted_switch_is_found(name: str) -> None:
     assert trial.settings[0] in full(found) and "None of them" not in full(found)
     (switch,) = [s for s in SWITCHES if s.name == name]
     first = found.diff(name).causes[0]
-    if switch.partitioner:  # which is no option of the capture: what it does is the cause
+    if switch.partitioner:  # it is not an option of the capture: its effect is the cause
         made = [c.text for c in found.diff(name).causes if (c.level, c.kind) == ("operators", "added")]
         assert any(t.startswith("backward: ") and "aten.tanh" in t for t in made), found.diff(name).summary
     else:
         assert first.level == "settings"
-    # What it says is what a capture with that switch has.
+    # The figures are those of a capture with that switch.
     assert (trial.arguments is None) == bool(switch.partitioner)
     with torch._functorch.config.patch(**switch.partitioner):
         again = compile_lens.capture(fn, *args, target=target, **(trial.arguments or {}))
@@ -175,7 +175,7 @@ def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
         fn, *args, switches=["activation_memory_budget", "pattern_matcher", "combo_kernels"], pairs=False
     )
     by_name = {t.name: t for t in found.trials}
-    # That the code stays as it is with the second: no kernel of a capture with it reads otherwise.
+    # The second leaves the code unchanged: each kernel of a capture with it has the same source.
     same = [[k.source for k in one.kernels] for one in (found.base, by_name["combo_kernels"].capture)]
     assert by_name["combo_kernels"].code_changed is (same[0] != same[1])
     page = found.save(tmp_path / "found.html").read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
     beside = tmp_path / "found-activation_memory_budget.html"
     assert f'href="{beside.name}"' in page and "<script" not in page
     assert "cl-data" in beside.read_text(encoding="utf-8"), "the living page of the difference"
-    # What is in the cell is what the difference says by itself.
+    # The cell shows the same as the difference itself.
     words = re.sub(r"<[^>]+>", "", html.unescape(found._repr_mimebundle_()["text/html"]))
     told = found.diff("activation_memory_budget").at("saved")[0].text
     assert told in words and "href" not in found._repr_mimebundle_()["text/html"]
@@ -265,7 +265,7 @@ def test_what_the_caller_set_stays() -> None:
 
 
 def test_the_default_of_each_switch_is_another() -> None:
-    """A switch that sets what holds anyway would be tried for nothing."""
+    """A switch that sets the value already in force would be tried in vain."""
     from torch._inductor import config
 
     for switch in SWITCHES:
@@ -283,7 +283,7 @@ def test_the_default_of_each_switch_is_another() -> None:
         (lambda x: x @ x, None, {"cpp.simdlen": True, "TF32": True}),
         (lambda x: x @ x, "h100", {"cpp.simdlen": False, "TF32": True}),
         (lambda x: x @ x, "mps", {"cpp.simdlen": False, "TF32": False}),
-        (lambda x: x @ x, "t4", {"cpp.simdlen": False, "TF32": False}),  # tensor cores for it came with sm_80
+        (lambda x: x @ x, "t4", {"cpp.simdlen": False, "TF32": False}),  # no tensor cores for it before sm_80
         (lambda x: x.bfloat16() @ x.bfloat16(), "h100", {"cpp.simdlen": False, "TF32": False}),
     ],
 )
@@ -315,7 +315,7 @@ def test_max_autotune_is_told_as_what_it_would_do(dtype: torch.dtype, target: st
 
 
 class Growing:
-    """A cache that gets one row more in each call, and a module's buffer that does."""
+    """Grows by one row in each call: its cache, and a module's buffer."""
 
     def __init__(self) -> None:
         self.rows: list[torch.Tensor] = []
@@ -340,7 +340,7 @@ def test_what_a_call_leaves_behind_is_no_effect_of_a_switch() -> None:
 
 
 def test_a_config_that_the_program_has_set_is_in_force() -> None:
-    """Two reductions of one tensor share a kernel, unless the config keeps loops from fusing."""
+    """Two reductions of one tensor share a kernel, unless the config prevents loops from fusing."""
 
     def two(x: torch.Tensor) -> Any:
         return x.sum(0), x.sin().sum(1)

@@ -1,4 +1,4 @@
-"""A playground's server in a thread, with captures that run nothing; and one with a child."""
+"""Playground servers in a thread: one whose captures run nothing, and one with a child."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
 
 
 class NoCaptures:
-    """Takes requests, and answers that it captured nothing."""
+    """Takes requests, and answers each with an empty capture."""
 
     seconds = 10.0
 
@@ -36,7 +36,7 @@ class NoCaptures:
         return {"error": {"type": "", "message": "nothing was run", "line": 0}}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def captures() -> NoCaptures:
 
 @pytest.fixture
 def server(captures: NoCaptures, tmp_path: Path) -> Iterator[Server]:
-    """A server that listens. Its program holds the word ``the_readers_own_program``."""
+    """A listening server. Its program contains the word ``the_readers_own_program``."""
     pytest.importorskip("uvicorn")
     pytest.importorskip("websockets")
     opening = Opening(Program(SECRET), "own.py", (Snippet("a title", "own.py", SECRET),))

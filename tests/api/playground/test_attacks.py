@@ -1,4 +1,4 @@
-"""The playground's server as an attacker finds it: another page of the reader's browser, or another user."""
+"""Attacks on the playground's server: from another page of the reader's browser, or by another user of the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTOCOL = "compile-lens"
 
 
 def asked(server: Server, head: str, method: str = "GET", path: str = "/") -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of the answer to a request with exactly these headers."""
+    """Return status, headers and body of the response to a request with exactly these headers."""
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         request = f"{method} {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n"
@@ -40,7 +40,7 @@ def token(server: Server) -> str:
 
 
 def connected(server: Server, **changes: Any) -> Any:
-    """A WebSocket as the page opens it, but for ``changes``. Raises ``InvalidStatus`` where it is refused."""
+    """Open a WebSocket like the page, with ``changes``. Raises ``InvalidStatus`` if the server refuses it."""
     given: dict[str, Any] = {
         "origin": f"http://{server.address}",
         "subprotocols": [PROTOCOL, token(server)],
@@ -67,7 +67,7 @@ def test_listens_on_loopback_alone(server: Server) -> None:
     assert server.socket.getsockname()[0] == LOOPBACK == "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         with contextlib.suppress(OSError):
-            probe.connect(("192.0.2.1", 9))  # nothing is sent: it only names the address that would be used
+            probe.connect(("192.0.2.1", 9))  # sends nothing: it only finds the address that would be used
         own = probe.getsockname()[0]
     if own.startswith("127.") or own == "0.0.0.0":
         pytest.skip("this machine has no address but loopback")
@@ -167,7 +167,7 @@ def test_a_token_elsewhere_than_in_the_handshake_does_not_count(server: Server) 
 
 
 def test_a_websocket_of_a_rebound_name_gets_nothing(server: Server) -> None:
-    """As a browser sends it that was told that ``evil.example`` is this machine: with the right token even."""
+    """The browser was led to take ``evil.example`` for this machine; even the right token does not help."""
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), timeout=10) as raw:
         head = (
@@ -218,7 +218,7 @@ def test_tokens_are_random_and_long(captures: NoCaptures, server: Server, tmp_pa
 
 
 def test_the_browsers_command_line_holds_no_token(tmp_path: Any) -> None:
-    """Every user sees the words that a process was started with."""
+    """Every user of the machine can read the command line of a process."""
     page = play._entry_file(tmp_path, "http://127.0.0.1:1/#t=secret")
     assert "secret" not in page.as_uri() and "secret" in page.read_text("utf-8")
     assert page.stat().st_mode & 0o777 == 0o600
@@ -261,7 +261,7 @@ def test_a_message_that_no_page_writes_ends_the_talk(
 
 
 def test_a_flood_of_messages_is_one_request(server: Server, captures: NoCaptures) -> None:
-    """Each takes the place of the one before: what waits does not grow."""
+    """Each message replaces the previous one, so the queue does not grow."""
     with connected(server) as reader:
         reader.recv(10)
         for number in range(300):
@@ -274,7 +274,7 @@ def test_a_flood_of_messages_is_one_request(server: Server, captures: NoCaptures
 def test_what_is_no_valid_text_is_answered(
     server: Server, captures: NoCaptures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of a program may hold half of a pair of UTF-16."""
+    """An error message of a program may contain half of a UTF-16 surrogate pair."""
     answer = {"error": {"type": "ValueError", "message": "\ud800", "line": 1}}
     monkeypatch.setattr(captures, "ask", lambda *given: answer)
     with connected(server) as reader:
@@ -285,7 +285,7 @@ def test_what_is_no_valid_text_is_answered(
 
 
 def test_idle_connections_keep_no_page_from_its_answers(server: Server) -> None:
-    """Another user may hold connections: a page that is open goes on."""
+    """Another user may keep connections open; an open page still gets its answers."""
     host, port = server.address.split(":")
     with contextlib.ExitStack() as held, connected(server) as reader:
         reader.recv(10)

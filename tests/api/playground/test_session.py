@@ -1,4 +1,4 @@
-"""Programs in the child of the playground: the newest is answered, and no program outlives its limits."""
+"""Programs in the playground's child: the newest gets an answer, and no program outlives its limits."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_settings_reach_the_capture(captures: Captures) -> None:
 
 
 def early_reports(captures: Captures, source: str, **settings: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The early reports of a program, and its answer."""
+    """Return the early reports of a program, and its answer."""
     reports: list[Any] = []
     request = {"program": {"source": source, "settings": settings}, "file": "f.py", "early": True}
     return reports, captures.ask(request, threading.Event(), reports.append)
 
 
 def stage_names(parts: dict[str, str]) -> dict[str, list[str]]:
-    """Names of the items of each stage, by its key."""
+    """Names of the items of each stage, keyed by stage."""
     index = json.loads(parts["index"])
     return {
         stage["key"]: index["names"][stage["start"] : stage["start"] + stage["count"]]
@@ -95,7 +95,7 @@ def test_graphs_are_reported_before_they_are_lowered(captures: Captures, target:
     call = "forward" if grad else "inference"
     assert set(early) == {"python", "dynamo", "pre_grad", call, *(["joint"] if grad else [])}
     assert early == {key: whole[key] for key in early}
-    operators = {"sin", "pow_1", "cos", "pow_2", "add"}  # counted in the program
+    operators = {"sin", "pow_1", "cos", "pow_2", "add"}  # counted by hand in the program
     assert operators <= set(early[call])
     stages = json.loads(report["traced"]["index"])["stages"]
     graphs = {stage["part"] for stage in stages if stage["key"] != "python"}
@@ -108,7 +108,7 @@ def test_graphs_are_reported_before_they_are_lowered(captures: Captures, target:
 
 
 def test_the_collector_looks_through_little_after_each_answer(captures: Captures) -> None:
-    """What torch built for its first compile, some 80,000 objects, is none of it."""
+    """The count leaves out the 80,000 or so objects that torch creates for its first compile."""
     assert "parts" in ask(captures, SIN)
     answer = ask(captures, "import gc\nraise ValueError(len(gc.get_objects()))")
     assert int(answer["error"]["message"]) < 40_000
@@ -185,7 +185,7 @@ def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_an_interrupted_program_started_is_waited_for(captures: Captures) -> None:
-    """An interrupt may take the number of a process before anyone has it: nobody else would wait for it."""
+    """An interrupt may drop the process id before anything stores it, and then nothing else reaps the process."""
     ask(captures, "import os\nos.spawnlp(os.P_NOWAIT, 'true', 'true')\n" + SIN)
     assert "parts" in ask(captures, "import time\ntime.sleep(0.2)\n" + SIN)
     assert "parts" in ask(captures, SIN)
@@ -199,7 +199,7 @@ def test_what_an_interrupted_program_started_is_waited_for(captures: Captures) -
 
 
 def test_two_targets_are_the_columns_of_a_comparison(captures: Captures) -> None:
-    """Each as the capture for that target alone has it."""
+    """Each column equals the capture for that target only."""
     both = ask(captures, SIN, target="cpu:avx2", beside="h100")
     assert "error" not in both and set(both["parts"]) == {"comparison", "column 0", "column 1"}
     shown = json.loads(both["parts"]["comparison"])
@@ -318,7 +318,7 @@ def test_the_page_as_one_file_is_that_of_the_program(captures: Captures) -> None
 def test_only_the_newest_program_is_answered(
     captures: Captures, endless: str, settings: dict[str, Any]
 ) -> None:
-    """Each key ends the capture before: of twenty programs that come at once, the last is answered, and it is fresh."""
+    """Each keystroke cancels the previous capture: of twenty programs at once, the last gets a new answer."""
 
     async def typed() -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
@@ -345,7 +345,7 @@ def test_only_the_newest_program_is_answered(
 
 
 class ReportingCaptures:
-    """Captures that report before they answer; the first is not wanted any more by then if ``newer`` is called."""
+    """Captures that report before they answer; ``newer`` makes the first one obsolete in between."""
 
     def __init__(self, newer: Callable[[], None]) -> None:
         self.newer = newer
@@ -416,7 +416,7 @@ def test_what_is_written_is_in_the_folder(folder: Path, captures: Captures) -> N
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_when_it_ends(tmp_path: Path, number: int) -> None:
-    """The command, interrupted: neither its child nor its folder is there afterwards."""
+    """After an interrupt of the command, neither its child nor its folder is left."""
     pytest.importorskip("uvicorn")
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "compile_lens", "play", "--no-browser"]
@@ -425,7 +425,7 @@ def test_nothing_is_left_when_it_ends(tmp_path: Path, number: int) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        # Where the tests run in the background of a shell, an interrupt is ignored, by their children too.
+        # If the tests run in the background of a shell, they and their children ignore interrupts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""Settings, links and the menu of the playground: plain data, read without running anything."""
+"""Settings, links and menu of the playground: plain data, read without running anything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_link_that_holds_none_is_said(bad: str) -> None:
 
 
 def test_the_nine_of_the_gallery_come_along() -> None:
-    """Each with the functions of the gallery's program, letter for letter."""
+    """Each example has the functions of the gallery's program, verbatim."""
     own = {snippet.file.partition("_")[2]: snippet for snippet in snippets.own()}
     assert set(own) == {path.name for path in GALLERY.glob("*.py")} and len(own) == 9
 
@@ -99,7 +99,7 @@ def test_the_page_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_room_loads_no_torch() -> None:
-    """The server starts at once; the child is the one that waits for torch."""
+    """The server starts immediately; only the child waits for torch."""
     import subprocess
     import sys
 

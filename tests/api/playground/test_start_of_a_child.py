@@ -1,4 +1,4 @@
-"""A child of the playground is started where there is none that lives, and none is started twice."""
+"""The playground starts a child if none is alive, and never starts two."""
 
 from __future__ import annotations
 

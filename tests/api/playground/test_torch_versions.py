@@ -1,4 +1,4 @@
-"""Programs under another torch: a name of an environment leads there, and anything else nowhere."""
+"""Programs under another torch: the name of an environment selects it, and any other name is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .test_session import FOREVER, SIN, stage_names
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environments' Python is a script of sh")
 
-HERE = importlib.metadata.version("torch")  # without the build, +cu130, of a wheel from the package index
+HERE = importlib.metadata.version("torch")  # without the build suffix (+cu130) of package index wheels
 LIMITS = Limits(seconds=4.0, memory=6 << 30)
 
 
@@ -39,7 +39,7 @@ def ask(captures: Captures, source: str, name: str, **settings: Any) -> dict[str
     return captures.ask(request(source, name, **settings), threading.Event())
 
 
-# Which there are --------------------------------------------------------------------------------------------
+# Environments -----------------------------------------------------------------------------------------------
 
 
 def test_whole_environments_are_offered(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     TorchVersions(tmp_path).check("")
 
 
-# Which process answers --------------------------------------------------------------------------------------
+# Processes --------------------------------------------------------------------------------------------------
 
 
 class StandIn:
-    """A process that remembers what it was asked, and answers as a child does."""
+    """A process that records its requests, and answers like a child."""
 
     created: ClassVar[list[StandIn]] = []
 
@@ -197,7 +197,7 @@ def test_what_ran_under_another_torch_than_was_chosen_has_no_page(
 
 
 def test_a_process_under_another_python_has_that_ones_folders(tmp_path: Path) -> None:
-    """And this package, of this place."""
+    """The process also gets the folder of this package."""
     facts = (
         "import json, os, sys; print(json.dumps([sys.argv[-2], os.read(int(sys.argv[-1]), 9999).decode()]))"
     )
@@ -216,7 +216,7 @@ def test_a_process_under_another_python_has_that_ones_folders(tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captures]:
-    """Captures with environments: one has this torch, one another than its mark says, and two are broken."""
+    """Captures with environments: one has this torch, one has another than it is marked with, and two are broken."""
     folder = tmp_path_factory.mktemp("play")
     environment(folder, "2.13", HERE)
     environment(folder, "2.12", "2.12.0")
@@ -228,7 +228,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captures]:
 
 
 def flat(parts: dict[str, str]) -> dict[str, str]:
-    """The parts of a page, those of two targets with the names of their columns."""
+    """The parts of a page, in which those of a comparison have the names of their columns."""
     columns = {name: json.loads(text) for name, text in parts.items() if name.startswith("column ")}
     own = {f"{column} {name}": text for column, inner in columns.items() for name, text in inner.items()}
     return {name: text for name, text in parts.items() if name not in columns} | own
@@ -238,7 +238,7 @@ def flat(parts: dict[str, str]) -> dict[str, str]:
 @pytest.mark.full
 @pytest.mark.parametrize("settings", [{}, {"target": "h100"}, {"beside": "h100"}, {"requires_grad": True}])
 def test_the_page_is_that_of_the_same_program_here(captures: Captures, settings: dict[str, Any]) -> None:
-    """This torch under another name: every part is as it is without, but for times."""
+    """The environment has this torch under another name, so every part is equal except for times."""
     own, other = ask(captures, SIN, "", **settings), ask(captures, SIN, "2.13", **settings)
     assert own.keys() == other.keys() and other["torch"] == HERE
     first, second = flat(own["parts"]), flat(other["parts"])

@@ -1,4 +1,4 @@
-"""The widget of a notebook, without a browser: its inputs, its captures, and what it says of those that fail."""
+"""The notebook widget without a browser: its inputs, its captures, and its messages for those that fail."""
 
 from __future__ import annotations
 
