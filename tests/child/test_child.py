@@ -1,4 +1,4 @@
-"""The child process: whose answers it gives, when it ends, what it imports, and what it says. Real processes and
+"""The child process: its answers, its end, its imports, and its output. The tests use real processes and
 signals, each with a time limit."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLACES = [str(Path(compile_lens.__file__).parents[1]), str(HERE), str(HERE.paren
 
 @contextlib.contextmanager
 def within(seconds: int) -> Iterator[None]:
-    """Whatever hangs is ended."""
+    """Raises in the block after this time, so that nothing hangs."""
 
     def late(number: int, frame: Any) -> None:
         raise TimeoutError(f"not done within {seconds} s")
@@ -54,7 +54,7 @@ def asked(name: str, *args: Any) -> Any:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process does anything yet; one that nobody waited for does not."""
+    """Return True if a process still runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -92,7 +92,7 @@ def said(text: str, folder: Path, *flags: str, cwd: Path | None = None, seconds:
     return out
 
 
-# The question that was asked --------------------------------------------------------------------------------
+# Answers belong to their request ----------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -281,7 +281,7 @@ def test_what_a_killed_child_started_ends_too(capsys: pytest.CaptureFixture[str]
 @pytest.mark.full
 def test_what_a_child_started_ends_when_it_is_closed() -> None:
     started = [asked("pid"), asked("sleeper", False)]
-    # Without /proc nobody knows of one that has a session of its own.
+    # Without /proc a process in its own session cannot be found.
     started += [asked("sleeper", True)] if Path("/proc/self/stat").exists() else []
     assert all(map(runs, started))
     process.close()
@@ -377,7 +377,7 @@ def test_the_interpreter_s_flags_cross(flags: list[str], tmp_path: Path) -> None
     assert found.splitlines() == ["{}", "True True"]
 
 
-@pytest.mark.slow  # Python compiles all of torch for it when it is done first
+@pytest.mark.slow  # in its first run Python compiles all of torch
 @pytest.mark.exhaustive
 def test_without_assertions_the_same_program_is_captured(tmp_path: Path) -> None:
     (tmp_path / "checked.py").write_text(
@@ -421,7 +421,7 @@ def test_arguments_and_variables_are_those_of_now(monkeypatch: pytest.MonkeyPatc
     assert asked("around")["variable"] is None
 
 
-# What it says -----------------------------------------------------------------------------------------------
+# Output -----------------------------------------------------------------------------------------------------
 
 TALK = "python 1\nc 2\npython 3, c 4\nshell 5\ndescriptor 6 \ufffd\n"
 

@@ -1,4 +1,4 @@
-"""Names that a function asks for, as its code object has them."""
+"""Names that a function uses, as its code object lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``torch.compiler.disable`` marks is compiled for a device, in the child, just where plain torch compiles it."""
+"""Functions that ``torch.compiler.disable`` marks are compiled for a device, in the child, as in plain torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compile_lens import capture
 
 @pytest.fixture(scope="module")
 def graphs() -> dict[str, int]:
-    """Of plain torch, in a process of its own."""
+    """The number of graphs by plain torch, in its own process."""
     command = [sys.executable, disabled_programs.__file__]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {name: int(count) for name, count in map(str.split, printed.splitlines())}

@@ -1,4 +1,4 @@
-"""Modules that a child process imports: from the caller's files, with the plain globals that they have there."""
+"""Modules that a child process imports come from the caller's files, with their plain global values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose modules capture for a target when they are imported, also by the child process: each ends, with its
+"""Programs whose modules capture for a target at import, even in the child process: each ends with its
 record, after few processes. The modules count and limit the processes."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if len(open("processes.txt").readlines()) > 8:
 
 
 def run(folder: Path, modules: dict[str, str], *command: str) -> tuple[str, int]:
-    """Return what a program printed, and how many processes imported its modules."""
+    """Return a program's output, and the number of processes that imported its modules."""
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(COUNTED + textwrap.dedent(text))
     (folder / "processes.txt").touch()

@@ -1,4 +1,4 @@
-"""What goes along with a request: all that can be sent, as it is at that moment; it is loaded as the child does it."""
+"""A request contains everything that can be sent, in its current state, and is loaded as the child loads it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sent(value: Any) -> set[str]:
 
 
 def test_what_cannot_be_sent_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``c_after`` holds an object that was already on its way when ``b_broken`` failed."""
+    """``c_after`` has an object that was already in the parcel when ``b_broken`` failed."""
     parcel = pickling.pack(unsent.asks)
     names = [name for name in vars(unsent) if name[1:2] == "_" and name[0].isalpha()]
     assert [piece.where for piece in parcel.left] == ["reached_unsent.b_broken", "reached_unsent.d_lock"]
@@ -86,7 +86,7 @@ def test_what_is_put_into_torch_is_seen_each_time(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.full
 def test_what_is_installed_elsewhere_is_not_the_programs(tmp_path: Path) -> None:
-    """For the user, for the system, or in a folder of PYTHONPATH: looking through all of it took half a minute."""
+    """User and system packages, and folders in PYTHONPATH, are skipped: a search through all took half a minute."""
     for place in ("site-packages", "dist-packages", "mine"):
         (tmp_path / place).mkdir()
         (tmp_path / place / f"of_{place[:4]}.py").write_text("", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Modules of which torch computes parameters, in a class that it makes for each, are captured for a target."""
+"""Modules with parametrizations, for which torch creates a class each, are captured for a target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def symmetric() -> torch.nn.Module:
 
 
 def plain(fn: Any, x: torch.Tensor) -> list[str]:
-    """What plain torch hands to a backend."""
+    """The graphs that plain torch hands to a backend."""
     seen: list[str] = []
 
     def compiler(graph: Any, inputs: Any) -> Any:

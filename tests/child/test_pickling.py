@@ -1,4 +1,4 @@
-"""What crosses by value is on the other side as it was here: code with its files, tensors with torch's marks."""
+"""Objects sent by value arrive as they were here: code with its files, tensors with torch's marks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outer(y):
 
 
 def files_of(code: types.CodeType) -> set[tuple[str, str, int]]:
-    """Each piece of code within, by name, with its file and first line."""
+    """Each nested code object by name, with its file and first line."""
     found = {(code.co_filename, code.co_name, code.co_firstlineno)}
     for constant in code.co_consts:
         found |= files_of(constant) if isinstance(constant, types.CodeType) else set()
@@ -35,7 +35,7 @@ def files_of(code: types.CodeType) -> set[tuple[str, str, int]]:
 
 
 def test_code_keeps_the_file_and_lines_that_it_was_written_in() -> None:
-    """Dynamo's frames and Triton's sources are found by them; newer versions of cloudpickle do not keep them."""
+    """They locate Dynamo's frames and Triton's sources; newer versions of cloudpickle do not keep them."""
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(TEXT, "/tmp/ipykernel_71/4178438228.py", "exec"), space)
     sent = (space["outer"], space["outer"](3))
@@ -48,7 +48,7 @@ def test_code_keeps_the_file_and_lines_that_it_was_written_in() -> None:
 
 
 def symbolic(x: torch.Tensor) -> list[bool]:
-    """Which sizes plain torch compiles as symbols."""
+    """Return True for each size that plain torch compiles as a symbol."""
     found: list[bool] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
@@ -98,7 +98,7 @@ def test_a_dynamic_size_is_one_for_a_target_too() -> None:
 
     made = {how: compile_lens.capture(f, marked(how), target="h100") for how in ("dynamic", "not")}
     assert [d.source for d in made["dynamic"].compilations[0].dynamic] == ["L['x'].size(0)"]
-    # Inductor writes a size that it knows into the kernel.
+    # Inductor writes a known size into the kernel.
     assert {how: "r0_numel = 8\n" in c.kernels[0].source for how, c in made.items()} == {
         "dynamic": False,
         "not": True,
@@ -107,7 +107,7 @@ def test_a_dynamic_size_is_one_for_a_target_too() -> None:
 
 @pytest.mark.parametrize("path", ["attention.SDPBackend", "functional.ScalingType"])
 def test_a_class_that_has_another_name_in_python_is_that_class_there(path: str) -> None:
-    """What a cell imports of torch, which its functions then have among their globals."""
+    """Cells import such classes from torch, and their functions then have them among their globals."""
     made = operator.attrgetter(path)(torch.nn)
     value = next(iter(made.__members__.values()))
     assert pickle.loads(pickling.pack((made, value)).data) == (made, value)
@@ -131,7 +131,7 @@ if __name__ == "__main__":
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["FLASH_ATTENTION", "EFFICIENT_ATTENTION"])
 def test_a_script_says_which_attention_it_takes(name: str, tmp_path: Path) -> None:
-    """Plain torch, on its own, has no pickle of that name."""
+    """Plain pickle has no support for that name."""
     script = tmp_path / "ask.py"
     script.write_text(SCRIPT.format(name), encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)

@@ -1,5 +1,5 @@
-"""What a function reaches in modules is in the child as the program has it now. The oracle is the capture without a
-target, which is made in this process."""
+"""Objects that a function reaches in modules have the program's current state in the child. The oracle is the capture
+without a target, which runs in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
 def calls(found: Capture) -> list[tuple[str, str, Any]]:
-    """What was traced and differentiated: operators with types and shapes."""
+    """Traced and differentiated operators with types and shapes."""
     return [
         (node.target, out.dtype, tuple(out.shape))
         for one in found.compilations
@@ -131,7 +131,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], None
 def test_what_was_changed_after_the_import_is_so_in_the_child(
     change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And put back, it is so again: the child is kept."""
+    """The kept child also sees when the change is undone."""
     fn, changes = CHANGES[change]
     before = same(fn, x())
     with monkeypatch.context() as patch:
@@ -174,7 +174,7 @@ def test_a_capture_changes_nothing_of_what_it_reads() -> None:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_kernels_that_a_module_gives_to_torch_do_not_depend_on_the_order(child: Callable[..., str]) -> None:
-    """The same program before and after a capture that imports them; and without them once they are gone."""
+    """The program gives the same before and after a capture that imports them, and after they are removed."""
     said = child(
         """
 import reached_parts, torch

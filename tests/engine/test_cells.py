@@ -1,4 +1,4 @@
-"""What is written in a notebook is called by its cell. The oracle is IPython's own traceback, and a count by hand."""
+"""Code in a notebook is named by its cell. The oracle is IPython's own traceback, and a hand count."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_cell_is_called_by_its_number(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     book = nbformat.read(files[1], as_version=4)
-    # IPython itself calls that cell so.
+    # IPython's own name of that cell.
     told = re.sub(
         r"\x1b\[[\d;]*m", "", str([o.get("traceback") or o.get("text") for o in book.cells[2].outputs])
     )
@@ -79,7 +79,7 @@ def test_a_cell_is_called_by_its_number(tmp_path: Path) -> None:
     assert found["sources"] == [["cell [2]", 1, "f"]]
     assert found["nodes"] == ["cell [2]"] and found["compilations"] == [["cell [2]", 1]]
     assert found["watch"] == ["cell [4]:3", ["cell [2]"]]
-    # The kernel's own functions, which print calls, are none of the program's.
+    # The kernel's own functions, which print calls, do not belong to the program.
     assert found["telling"] == [["cell [4]"], ["cell [4]"], ["cell [4]"], True, 1]
     assert found["kernels"] == 2
     assert "cell [2]:" in found["text"] and "ipykernel_" not in found["text"]
@@ -97,7 +97,7 @@ def test_two_cells_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", _ipython({}))
     made = _of(KERNEL, OTHER)
     assert [s.file for s in cells.in_cells(made).sources[:2]] == ["a notebook cell", "a notebook cell (99)"]
-    # A magic compiles its text under the number of its cell as well.
+    # A magic also compiles its text under the number of its cell.
     monkeypatch.setitem(sys.modules, "IPython", _ipython({KERNEL: 3, OTHER: 3}))
     assert [s.file for s in cells.in_cells(made).sources[:2]] == ["cell [3]", "cell [3] (99)"]
 
@@ -112,7 +112,7 @@ def test_a_record_of_files_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def _of(*files: str) -> Record:
-    """The sample as if it had been written in cells."""
+    """The sample with its sources in cells."""
     made = samples.sample()
     first = made.sources[0]
     renamed = cells._Names()

@@ -1,4 +1,4 @@
-"""What a capture costs beside torch, and what the reasons cost beside the stages: in calls of functions."""
+"""Cost of a capture relative to torch, and of the reasons relative to the stages: in function calls."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def wave(x: torch.Tensor) -> torch.Tensor:
 
 
 def ratio(fn: Any, args: tuple[Any, ...]) -> float:
-    """Calls of a capture, by those of one with the stages only."""
-    capture(fn, *args)  # what is made once in a process is made here
+    """Number of calls in a capture, relative to a capture with the stages only."""
+    capture(fn, *args)  # one-time setup of the process
     with stages_only():
         part = calls(fn, args, capture)
     return calls(fn, args, capture) / part
@@ -44,7 +44,7 @@ def test_the_stages_are_the_same_without_reasons() -> None:
 
 @pytest.mark.full
 def test_reasons_cost_little() -> None:
-    """In the calls that they make; the benchmark ``reasons`` has the time."""
+    """The cost is in function calls; the benchmark ``reasons`` has the time."""
     assert 1 < ratio(wave, (torch.rand(1000, requires_grad=True),)) <= 1.10
 
 

@@ -1,4 +1,4 @@
-"""Bad input: each gives a clear error of ours that names the value and the next step."""
+"""Bad input raises one of our errors, which names the value and the next step."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_device_that_is_not_there() -> None:
 
     with pytest.raises(CaptureError) as caught:
         capture(fn, torch.ones(2))
-    # A torch built for that device asks for its driver, another says that it was not built for it.
+    # A torch built for that device requires its driver; another reports that it was not built for it.
     said = f"{caught.value} {caught.value.__cause__}".lower()
     assert device in said or "driver" in said
 
@@ -276,7 +276,7 @@ def test_a_coroutine_that_dynamo_ran_early_is_no_fault_of_the_function() -> None
         capture(awaits, x)
     text = str(caught.value)
     assert "hint: awaited: an async function" in text and "torch.compile does that, Python does not" in text
-    aside = torch.compiler.disable(lambda x: asyncio.run(awaited(x)))  # the remedy that the hint names
+    aside = torch.compiler.disable(lambda x: asyncio.run(awaited(x)))  # the remedy in the hint
     assert capture(lambda x: aside(x) + 1, x).kernels
 
 
@@ -329,7 +329,7 @@ class Model(nn.Module):
 
 
 def test_the_first_lines_of_a_failure_are_the_programs() -> None:
-    """The line, the expression under carets and the method by its class; torch's words after them."""
+    """They have the line, the expression under carets and the method with its class; torch's message follows."""
     with pytest.raises(CaptureError) as caught:
         capture(Model(), torch.rand(2, 5, 8))
     lines = open(__file__).read().split("\n")

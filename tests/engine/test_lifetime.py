@@ -1,4 +1,4 @@
-"""What a capture leaves behind: no cache entry, no tensor, no growth; and what it needs: no tool at all."""
+"""A capture leaves no cache entry, no tensor and no growth behind, and needs no tool."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ def test_tensors_of_a_failed_capture_are_let_go() -> None:
     assert partial.failure is not None
 
 
-# Objects that torch itself may leave behind at each compile: 2.11 keeps stack summaries of guards (versions.py).
+# Objects that torch itself may leave behind at each compile: 2.11 retains stack summaries of guards (versions.py).
 BOUND = 24 if torch_version() < (2, 13) else 3
 
-# In a process of its own: pytest keeps every log record of a test, and torch writes many.
+# It runs in its own process: pytest keeps every log record of a test, and torch writes many.
 GROWTH = """
 import functools, gc, json, sys, torch
 from compile_lens import capture
@@ -150,7 +150,7 @@ print(json.dumps([objects / {count}, blocks / {count}]))
 )
 @pytest.mark.exhaustive
 def test_no_growth_over_many_captures(child: Callable[..., str], count: int) -> None:
-    """The bounds are for each capture, so that a hundred of them show what each leaves behind as a thousand do."""
+    """The bounds are per capture, so a hundred captures show the same as a thousand."""
     objects, blocks = json.loads(child(GROWTH.format(count=count), timeout=600))
     assert objects < (0.5 if BOUND == 3 else BOUND), f"each capture leaves {objects:.1f} objects behind"
     assert blocks < (2 if BOUND == 3 else 2 * BOUND), (
@@ -159,10 +159,10 @@ def test_no_growth_over_many_captures(child: Callable[..., str], count: int) -> 
 
 
 @pytest.mark.slow
-# What torch.compile sets up itself when it first builds something; the capture is not among its causes.
+# State that torch.compile itself sets up with its first build; the capture does not cause it.
 @leaves(but=("dynamo counters", "environment", "path", "meta path", "recursion limit", "warning filters"))
 def test_full_caches_do_not_blind_it() -> None:
-    """The same function compiled, built and in every cache of torch before it is captured."""
+    """The same function was compiled, built and put into every cache of torch before the capture."""
     x = leaf(64)
     torch.compile(wave)(x).sum().backward()
     torch.compile(lambda t: wave(t))(x).sum().backward()
@@ -171,7 +171,7 @@ def test_full_caches_do_not_blind_it() -> None:
     assert set(found.code) == {"forward", "backward"}
 
 
-# Machines that have less.
+# Machines with fewer tools.
 BARE = """
 import shutil, sys, torch
 from compile_lens import capture
@@ -209,8 +209,8 @@ print(json.dumps([line.split(":")[0] for line in state.diff(before, state.snapsh
 
 @pytest.mark.exhaustive
 def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable[..., str]) -> None:
-    """What torch sets up for itself at its first compile (a logger's lazy handler; a build for CUDA its guard of
-    the device) may stay; no more."""
+    """State that torch sets up for itself at its first compile (a logger's lazy handler; the device guard of a CUDA
+    build) may stay, and nothing else."""
     ours, torchs = (
         set(json.loads(child(f"WITH = {by!r}\n{FIRST}").splitlines()[-1]))
         for by in ("capture", "torch.compile")

@@ -1,4 +1,4 @@
-"""Arguments by name: an option of ours, an argument of the captured function, or an error that tells them apart."""
+"""Arguments by name: one of our options, an argument of the captured function, or an error for a conflict."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_filled_parameter_leaves_its_name_to_the_option() -> None:
 
 
 def test_what_is_no_option_of_this_function_is_the_captured_ones() -> None:
-    """``compare`` has ``targets``, ``ablate`` no ``calls``: there the names are free."""
+    """``compare`` has ``targets``, and ``ablate`` no ``calls``: the names are free there."""
     assert (
         compile_lens.compare(masked, X, target=X, targets=["cpu"])
         .captures["cpu"]

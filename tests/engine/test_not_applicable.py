@@ -1,4 +1,4 @@
-"""Nothing is missing from a capture in which all was seen, whatever kind it is; what it lacks is told apart."""
+"""A capture in which everything was observed lacks nothing, whatever its kind; stages that do not apply are listed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_outputs_that_alias_an_input_are_called_that(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "ops"), [("views", 3), ("strides", 2)])
 def test_a_backward_of_views_alone_is_no_part_of_the_sums(name: str, ops: int) -> None:
-    """Autograd runs it as it stands: two writes into slices and their sum; zeros and a write into them."""
+    """Autograd runs it directly: two writes into slices and their sum; zeros and a write into them."""
     fn, make, options, _ = GOOD[name]
     found = capture(fn, make(), **options)
     assert found.ledger.total.figures == (0,) * 7 and not found.ledger.backward.exists

@@ -1,4 +1,4 @@
-"""Why nothing was compiled, where the program or its environment switches the compiler off."""
+"""Reasons for an empty compile, if the program or its environment disables the compiler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("stance", ["force_eager", "eager_on_recompile", "eager_then_compile"])
 def test_a_stance_is_the_reason(stance: str) -> None:
-    """Plain torch calls no backend under it."""
+    """Plain torch calls no backend under the stance."""
     x, counter = torch.rand(4), CompileCounter()
     with torch.compiler.set_stance(stance):
         torch.compile(lambda x: x.tanh() * 3, backend=counter)(x)
@@ -66,7 +66,7 @@ def test_a_variable_of_the_environment_is_the_reason(variable: str) -> None:
 
 
 def test_a_function_of_torchs_hooks_is_no_layer() -> None:
-    """``BackwardHookFunction.forward`` is called with no module, though it stands beside torch's layers."""
+    """``BackwardHookFunction.forward`` runs without a module, though its file is next to torch's layers."""
     layer = torch.nn.Bilinear(3, 3, 2)
     layer.register_full_backward_hook(lambda module, entering, leaving: None)
 

@@ -1,4 +1,4 @@
-"""Options of a capture: as a record keeps them, and read back from it."""
+"""Options of a capture, written to a record and read back from it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_inputs_that_do_not_fit_name_the_function_that_was_called(name: str) -> 
         getattr(compile_lens, name)(added, kwargs={1: torch.ones(2)})
 
 
-# Functions behind a decorator: the call is the decorator's --------------------------------------------------------
+# Decorated functions: the call is the decorator's ---------------------------------------------------------------
 
 
 def scaled(x: torch.Tensor, scale: float) -> torch.Tensor:

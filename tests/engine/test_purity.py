@@ -1,4 +1,4 @@
-"""A capture changes nothing: not the program, not torch, not the caller's tensors, also when it fails."""
+"""A capture does not change the program, torch, or the caller's tensors, even if it fails."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_gradients_of_the_user_are_untouched() -> None:
 
 
 class OwnCall(nn.Module):
-    """A module that replaces what calls its ``forward``."""
+    """A module with its own ``__call__`` around its ``forward``."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self.forward(x) + 1
@@ -76,7 +76,7 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_attributes_of_a_module_stay_as_they_were(name: str, compiled: bool) -> None:
-    """``torch.compile`` sets one on the module that it is given; one of the program's own compile stays."""
+    """``torch.compile`` sets one on the module that it gets; one from the program's own compile stays."""
     net = MODULES[name]()
     given = torch.compile(net) if compiled else net
     before, of_class = dict(vars(net)), set(vars(type(net)))
@@ -267,7 +267,7 @@ def test_error_in_a_pass(hook: str, after: int, stages: set[str], earlier: list[
             capture(wave, leaf())
         assert diff(before, snapshot()) == []
     _check_partial(caught.value, stages, earlier)
-    capture(wave, leaf())  # and the next one works
+    capture(wave, leaf())  # the next one works
 
 
 METHODS = [
@@ -312,7 +312,7 @@ def _check_partial(error: CaptureError, stages: set[str], earlier: list[str]) ->
     assert "put in by a test" in error.capture.failure.message
     cause: Any = error.__cause__
     while cause is not None and not isinstance(cause, Injected):
-        # Dynamo wraps what a backend raises, and keeps it beside the chain of causes.
+        # Dynamo wraps an error of a backend, and stores it outside the chain of causes.
         cause = getattr(cause, "inner_exception", None) or cause.__cause__
     assert isinstance(cause, Injected), "the injected error is lost"
     for stage in earlier:
@@ -335,7 +335,7 @@ def test_hooks_of_the_user_still_run(hook: str) -> None:
         assert getattr(inductor_config, hook) is mine
 
 
-# Nested and threaded use.
+# Nested captures and threads.
 @pytest.mark.full
 @unchanged
 def test_capture_inside_a_captured_function() -> None:
@@ -363,7 +363,7 @@ compiles_in_threads = pytest.mark.skipif(
 
 
 def _threads(backend: Any, rounds: int) -> None:
-    """Two threads that capture and one that compiles, all at once; each must see only its own."""
+    """Run two threads that capture and one that compiles, all at once; each must see only its own results."""
     start, errors, found = threading.Barrier(3), [], {"sin": [], "tanh": []}
 
     def capturing(name: str) -> None:
@@ -401,7 +401,7 @@ def _threads(backend: Any, rounds: int) -> None:
 
 @pytest.mark.full
 def test_numbers_are_forgotten() -> None:
-    """Torch remembers by an argument's name that its number cannot be an input, for whatever else has such a name."""
+    """Torch records under an argument's name that its number cannot be an input, for any argument with that name."""
     from torch._dynamo.symbolic_convert import TensorifyState
 
     def each(function: Callable[..., Any], x: torch.Tensor) -> None:
@@ -427,7 +427,7 @@ def test_numbers_are_forgotten() -> None:
 @pytest.mark.full
 @compiles_in_threads
 def test_threads() -> None:
-    """Also what torch counts: the one compile of the third thread's function, which is found again, and no others."""
+    """Torch's counters contain the one compile of the third thread's function, which is cached, and no others."""
     counters = torch._dynamo.utils.counters
     before = snapshot(), counters["stats"]["unique_graphs"], counters["stats"]["calls_captured"]
     _threads("aot_eager", 4)
@@ -439,7 +439,7 @@ def test_threads() -> None:
 
 @compiles_in_threads
 def test_captures_that_overlap_leave_the_limit_of_recursion_that_the_first_found() -> None:
-    """The second begins while the first has Inductor's limit in force, and ends after it."""
+    """The second starts while Inductor's limit of the first is in force, and ends after it."""
     compiled, begun, ended = threading.Event(), threading.Event(), threading.Event()
 
     @torch.compiler.disable
@@ -481,6 +481,6 @@ def test_captures_that_overlap_leave_the_limit_of_recursion_that_the_first_found
 
 @pytest.mark.slow
 @compiles_in_threads
-@leaves(but=("dynamo counters", "environment", "path", "recursion limit"))  # plain compiles set those up
+@leaves(but=("dynamo counters", "environment", "path", "recursion limit"))  # plain compiles set these up
 def test_threads_beside_inductor() -> None:
     _threads("inductor", 3)

@@ -1,4 +1,4 @@
-"""Sources of inlined functions, found from the lines that the nodes name."""
+"""Sources of inlined functions are located by the lines that the nodes name."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_known_is_kept_and_not_said_twice(file: str) -> None:
 
 
 def test_a_method_is_named_by_its_class_also_where_python_did_not_say_it(file: str) -> None:
-    """Python 3.10 has no qualified name of code."""
+    """Python 3.10 has no qualified names in code objects."""
     known = Source(file, 7, "forward", "    @decorated\n    def forward(self, x):\n")
     assert [s.name for s in with_inlined([known], [])] == ["Block.forward"]
     unknown = dataclasses.replace(known, first_line=70)

@@ -1,4 +1,4 @@
-"""Addresses as text. Where a call stands, and what it is called, is asked of Python's own ``ast``."""
+"""Addresses as text. Python's own ``ast`` is the oracle for the place and the name of a call."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def real(program: ModuleType) -> Capture:
 
 
 def expressions() -> Iterator[tuple[str, str, str]]:
-    """Each call and operator of the program: where it stands, what it computes, and its text."""
+    """Each call and operator of the program: its place, its operator, and its text."""
     for one in ast.walk(ast.parse(PROGRAM)):
         if isinstance(one, ast.Call):
             name = one.func.attr if isinstance(one.func, ast.Attribute) else ast.unparse(one.func)
@@ -69,7 +69,7 @@ def expressions() -> Iterator[tuple[str, str, str]]:
 
 
 def named(seen: Capture, address: Address) -> Node:
-    """The node of an address."""
+    """The node at an address."""
     (found,) = (n for n in seen.compilations[0].graphs[address[1]].nodes if n.name == address[2])
     return found
 
@@ -84,7 +84,7 @@ def test_each_call_of_the_source_is_found_where_ast_has_it(real: Capture) -> Non
             continue
         found = real.chain.find(place)
         nodes = [named(real, address) for address in found]
-        if name == "helper":  # inlined: what stands inside of it
+        if name == "helper":  # inlined: the calls inside it
             assert [n.target for n in nodes] == ["tanh", "exp", "operator.sub"]
         else:
             assert {n.target.rpartition(".")[2] for n in nodes} == {name}
@@ -120,7 +120,7 @@ def test_names_at_lines(real: Capture, program: ModuleType) -> None:
         chain.find("cos@8") == chain.find("torch.cos@model.py:8") == chain.find(f"cos@{program.__file__}:8")
     )
     (cos,) = chain.find("cos@8")
-    if sys.version_info < (3, 11):  # without columns each node may be that of a call by itself
+    if sys.version_info < (3, 11):  # without columns each node may be a separate call
         for text in ("helper@8", "atan@10"):
             with pytest.raises(UsageError, match=f"'{text}' could be several calls"):
                 chain.find(text)
@@ -141,7 +141,7 @@ def test_names_at_lines(real: Capture, program: ModuleType) -> None:
 
 
 def test_kernels_of_a_text_are_those_that_compute_it(real: Capture) -> None:
-    """The product stands between nothing: all else is one kernel, written by hand from the code."""
+    """The product is a kernel of its own, and the rest is one fused kernel: by hand, from the code."""
     product = [k.name for k in real.kernels if k.language == "extern"]
     fused = [k.name for k in real.kernels if k.language != "extern"]
     assert len(product) == len(fused) == 1
@@ -184,7 +184,7 @@ def test_a_call_of_a_helper_is_what_the_helper_computes() -> None:
 
 
 def test_without_columns_only_lines_and_names() -> None:
-    """Frames of Python 3.10."""
+    """The frames are those of Python 3.10."""
     plain = [dataclasses.replace(frame, column=None, end_column=None) for frame in (SIN, COS)]
     twice = [node("cos", frames=(plain[1],)), node("cos_1", frames=(plain[1],))]
     chain = capture(Graph("dynamo", "", "", (node("sin", frames=(plain[0],)), *twice))).chain

@@ -1,6 +1,6 @@
-"""Names that several nodes have: refused, with an address for each that is accepted and means that node.
+"""A name that several nodes have is refused, with an address for each that is accepted and means that node.
 
-Which node an address means is known from the program alone: each operator stands in a line of its own.
+The node of an address is known from the program alone: each operator stands on its own line.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def of() -> Callable[[Callable[..., object]], Capture]:
 
 
 def refused(asked: Callable[[], object]) -> list[str | Address]:
-    """The addresses that the error of a refused name lists."""
+    """Addresses in the error about a refused name."""
     with pytest.raises(UsageError, match="give one of") as caught:
         asked()
     text = str(caught.value).rpartition("give one of ")[2].partition(", or pick a graph with ")[0]
@@ -148,7 +148,7 @@ def test_a_kernel_pins_what_it_is_compared_with(of: Callable[..., Capture]) -> N
 
 
 def test_one_name_in_two_functions_is_refused() -> None:
-    """``exp`` is in the second graph alone, ``sin`` in both, at different lines."""
+    """``exp`` is in the second graph only, ``sin`` in both, on different lines."""
     x = Node("x", "placeholder", "x", "input", outputs=tensor())
 
     def compiled(cid: str, at: int, *names: str) -> Compilation:
@@ -182,7 +182,7 @@ def with_a_break(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def test_names_that_two_functions_both_have_are_refused(of: Callable[..., Capture]) -> None:
-    """Before the break the two are one loop, after it a product stands between them."""
+    """Before the break the two are one loop; after it a product stands between them."""
     expected = compile_lens.expect(of(with_a_break))
     for asked in (of(with_a_break).why, expected.fused, expected.not_fused):
         before, after = refused(lambda asked=asked: asked("sin", "mul"))  # type: ignore[misc]
@@ -194,7 +194,7 @@ def test_names_that_two_functions_both_have_are_refused(of: Callable[..., Captur
 
 @pytest.mark.parametrize("fused_in", [(0,), (1,), (0, 1), ()])
 def test_what_is_expected_of_two_holds_in_each_graph(fused_in: tuple[int, ...]) -> None:
-    """Of two variants of one function."""
+    """The graphs are two variants of one function."""
     x = Node("x", "placeholder", "x", "input", outputs=tensor())
     names = ("sin", "exp")
     nodes = tuple(

@@ -1,4 +1,4 @@
-"""Arithmetic against torch's own counter of matrix products, and the speed of this machine."""
+"""Arithmetic, against torch's own counter for matrix products, and the speed of this machine."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_waves() -> None:
     found = seen.traffic()
     forward, backward = found.kernels
     for kernel, moved in zip(seen.kernels, found.kernels, strict=True):
-        # One turn of the vectorised loop: what computes, by the lines. Of the backward's two pow(·, 1) there is none.
+        # One iteration of the vectorized loop: the lines that compute. Neither pow(·, 1) of the backward generates one.
         loop = kernel.source.partition(".store(")[0]
         written = re.findall(r"= tmp\d+(?: [*+] tmp\d+|\.(?:sin|cos|neg)\(\));", loop)
         assert moved.flops == len(written) * n, kernel.phase
@@ -124,7 +124,7 @@ def test_what_cannot_be_measured_is_refused(device: str, dtype: str) -> None:
 
 @pytest.mark.full
 def test_a_chain_of_sines_on_16_bit_numbers_is_bound_by_arithmetic() -> None:
-    """No product, so no tensor cores: and the code that is generated widens 16-bit numbers before it computes."""
+    """Without a product no tensor cores are used: the generated code widens 16-bit numbers before it computes."""
 
     def chain(x: torch.Tensor) -> torch.Tensor:
         for _ in range(60):

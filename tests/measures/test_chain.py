@@ -1,4 +1,4 @@
-"""The links between stages, both ways, on a record made by hand."""
+"""Links between stages in both directions, on a record made by hand."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STAGES = (
             node("silent", no_origin="an input"),
         ),
     ),
-    # 1→n: add became mul and plus. Frames of later stages are no links where there are origins.
+    # 1→n: add became mul and plus. Frames of later stages are not links if there are origins.
     Graph(
         "joint",
         "",
@@ -74,7 +74,7 @@ STAGES = (
         "forward",
         (node("p_sin", "f_sin"), node("p_cos", "f_cos"), node("p_add", "f_add")),
     ),
-    # sin was rematerialised: it is in both loops. n→1: buf1 holds three.
+    # sin was rematerialized: it is in both loops. n→1: buf1 has three origins.
     Graph(
         "loops",
         "forward",
@@ -212,7 +212,7 @@ def test_why_not(whole: Capture) -> None:
 
 
 def ends(*nodes: Node, after: Any = None, passes: tuple[Pass, ...] = ()) -> dict[str, str]:
-    """Why nothing came of nodes of a joint graph, all of which came from ``sin``."""
+    """Reasons why nodes of a joint graph have no descendants; all of them came from ``sin``."""
     came = tuple(dataclasses.replace(n, origins=("sin",)) for n in nodes)
     stages = (STAGES[0], Graph("joint", "", "dynamo", came), *([] if after is None else [after]))
     chain = Chain(Capture("f", ENVIRONMENT, compilations=(
@@ -331,7 +331,7 @@ def test_a_record_from_json_has_the_same_chain(whole: Capture) -> None:
 
 @pytest.mark.full
 def test_links_are_built_once_and_go_with_the_capture() -> None:
-    gc.collect()  # captures of other tests, which would go with this one
+    gc.collect()  # captures of other tests, which would be collected with this one
     one = capture()
     assert one.chain._links is one.chain._links
     links = weakref.ref(one.chain._links)
@@ -355,7 +355,7 @@ def test_twenty_thousand_nodes_link_in_seconds() -> None:
     chain = Chain(big)
     assert len(chain.descendants(line_address(SIN.file, SIN.line))) == 20_000
     assert len(chain.ancestors(("0/0", "forward.loops", "forward.loops3999"))) == 5
-    assert time.process_time() - begin < 40  # 1 s on an idle laptop; minutes if each node looked at all
+    assert time.process_time() - begin < 40  # 1 s on an idle laptop; minutes if each node visited all others
 
 
 def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:
@@ -389,7 +389,7 @@ def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:
 
 
 def test_a_line_stands_in_the_loop_that_computes_its_node_where_there_is_one() -> None:
-    """And leads to nothing else that the loop came from."""
+    """It leads to nothing else that the loop came from."""
     marked = tuple(LineOrigin(n, (name,)) for n, name in enumerate(("p_sin", "p_cos", "p_add"), 1))
     lines = {"source": "a\nb\nc\n", "lines": (*marked, LineOrigin(4, (), "loop header"))}
     kernels = (

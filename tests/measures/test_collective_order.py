@@ -1,4 +1,4 @@
-"""The comparison of the collectives that ranks issued, on lists made by hand whose outcome one can see."""
+"""Comparison of the collectives that ranks issued, on lists made by hand with an obvious result."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_a_circle_that_depends_on_unknown_waits_is_neither_a_difference_nor_rule
 
 
 def test_waits_are_counted_from_where_all_ranks_are_observed() -> None:
-    """Rank 1 is observed one call later: its wait for its second call is for the first that is compared."""
+    """Rank 1 is observed one call later: its wait for its second call is for the first one compared."""
     late = IssuedCollectives((SECOND, FIRST), (0, 1), (EarlierCollectives((0, 1), 0, 1),), waits=((1, 0),))
     calls = (FIRST, FIRST, SECOND)
     early = IssuedCollectives(calls, (0, 1, 2), waits=((2, 0), (2, 1)))
@@ -286,7 +286,7 @@ def test_a_long_program_of_many_ranks_takes_no_time() -> None:
 
 
 def test_groups_are_made_alike_from_where_all_ranks_are_observed() -> None:
-    """Four groups: rank 1 is observed from the third on, and makes it as rank 0 does; or it makes another one."""
+    """Four groups: rank 1 is observed from the third on, and creates it like rank 0, or creates another one."""
     groups = [call("new_group", arguments=f"ranks 0, {n}") for n in range(1, 4)]
     other = call("new_group", arguments="ranks 0, 2, 3")
     for late, sound in ((groups[2:], True), ([other], False), ([], False)):

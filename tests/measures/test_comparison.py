@@ -1,4 +1,4 @@
-"""Targets side by side: rows by line, why they differ, and that nothing is explained that was not seen."""
+"""Targets side by side: rows by line, reasons for their differences, and no explanation of what was not observed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_loops_that_only_share_a_function_are_not_called_fused() -> None:
 
 
 def test_two_launches_of_one_kernel_are_not_one_kernel() -> None:
-    """The same code for two layers is launched twice: what one launch does, the other does not."""
+    """The same code for two layers is launched twice: the work of one launch is not the work of the other."""
     twice = made.pair("cpu", False, "cpp")
     twice.kernels = (("cpp_0", "cpp", "reduction", ("op0", "op1")),)
     capture = twice.capture()
@@ -91,7 +91,7 @@ def test_two_launches_of_one_kernel_are_not_one_kernel() -> None:
 
 
 def test_nodes_are_not_taken_for_those_of_another_graph_by_their_names() -> None:
-    """Where a line became other operators, nothing is claimed of which kernel does the same."""
+    """If a line became other operators, the comparison does not claim that a kernel does the same."""
     other = made.pair("mps", False, "metal", (REFUSED,))
     other.handed = {
         **other.handed,
@@ -129,7 +129,7 @@ def test_a_split_reduction_is_told_with_its_steps_and_the_number_of_cores() -> N
 
 
 def test_a_second_reduction_that_also_reads_the_input_is_no_split() -> None:
-    """As in a variance: the sum of squares needs the mean, and the input once more."""
+    """As in a variance, the sum of squares needs the mean, and reads the input again."""
     two = made.reduction("h100", True)
     two.loops["op1"] = ("reduction", "Reduction sum over 50", ("sum",), ("op0", "x"))
     found = compared(two, made.reduction("mps", False))
@@ -182,7 +182,7 @@ def test_other_operators_are_listed_without_what_all_have() -> None:
 
 
 def test_what_nothing_explains_is_said_to_be_unexplained() -> None:
-    """One kernel more, and no decision, pass, operator or split to show for it."""
+    """There is one more kernel, and no decision, pass, operator or split explains it."""
     other = made.pair("mps", True)
     other.kernels = (*other.kernels, ("again", "metal", "reduction", ("op0_op1",)))
     difference = only(compared(made.pair("cpu", True), other))
@@ -221,7 +221,7 @@ def test_functions_that_became_other_graphs_are_told_first() -> None:
     found = Comparison.of(sample(), nothing())
     assert found.differences[0].kind == "graphs"
     assert {f.target for f in found.differences[0].facts} == {"cpu", "cpu (2)"}
-    assert Comparison.of(sample(), missing()).columns  # stages that were not seen raise nothing
+    assert Comparison.of(sample(), missing()).columns  # stages that were not observed raise nothing
     assert Comparison.of().rows == ()
 
 
@@ -232,7 +232,7 @@ def test_the_same_words_about_several_lines_stand_once() -> None:
 
 
 def test_a_library_call_computes_what_it_is_named_after() -> None:
-    """Inductor counts what a call reads to the call: here the line of the product is not one of the sort's."""
+    """Inductor attributes the operands of a call to the call: here the line of the product is not one of the sort's."""
     capture = made.Made(
         "cpu",
         handed={"mul": ("aten.mul.Tensor", 1, ("x",)), "sort": ("aten.sort.default", 2, ("mul",))},

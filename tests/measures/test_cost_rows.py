@@ -1,4 +1,4 @@
-"""Cost by line, kernel and module: on records made by hand with figures to count on the fingers, and on captures."""
+"""Cost by line, kernel and module: on records made by hand with simple figures, and on captures."""
 
 from __future__ import annotations
 
@@ -385,7 +385,7 @@ def turned(x: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, str]) -> None:
-    """One branch of two runs; a body runs as often as its loop turns, and the condition once more."""
+    """One of two branches runs; a body runs once per iteration of its loop, and the condition once more."""
     capture = compile_lens.capture(program, torch.ones(8, 16))
     lines = {row.expression: launch_words(row.launches) for row in capture.cost("line").rows}
     for text, words in rows.items():
@@ -417,8 +417,8 @@ def cleared_or_not(x: torch.Tensor) -> torch.Tensor:
 def test_what_loops_and_branches_move_is_said_as_the_ledger_says_it(
     program: Any, bytes_of_lines: dict[str, str]
 ) -> None:
-    """128 floats, which a branch or an iteration reads and writes, or writes alone; a counter is read and written, and
-    what a condition reads becomes one byte. Of one line also the sum: 512 bytes read, a number written and read."""
+    """128 floats, which a branch or an iteration reads and writes, or only writes; a counter is read and written, and
+    a condition reduces its input to one byte. One line also has the sum: 512 bytes read, a number written and read."""
     captured = compile_lens.capture(program, torch.ones(8, 16))
     cost = captured.cost("line")
     moved = captured.ledger.total.bytes_after
@@ -449,7 +449,7 @@ def before_and_after_a_break(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.torch
 @pytest.mark.parametrize("program", [several_functions, before_and_after_a_break])
 def test_a_line_is_one_row_whatever_functions_stand_in_it(program: Any) -> None:
-    """All operators stand in one line, in a generator, a lambda, a comprehension, or after a graph break."""
+    """All operators are on one line: in a generator, a lambda, a comprehension, or after a graph break."""
     captured = compile_lens.capture(program, torch.ones(8, 16, requires_grad=True))
     (row,) = captured.cost("line").rows
     assert row.share == 1 and row.launches == captured.ledger.total.launches
@@ -458,7 +458,7 @@ def test_a_line_is_one_row_whatever_functions_stand_in_it(program: Any) -> None:
 
 
 class Layer(torch.nn.Module):
-    """A loop; or two branches, one with a sine and one with a cosine and a sort."""
+    """A loop, or two branches: one with a sine, one with a cosine and a sort."""
 
     def __init__(self, loops: bool) -> None:
         super().__init__()
@@ -486,7 +486,7 @@ class Layers(torch.nn.Module):
     ("loops", "words"), [(False, "2 or 3 launches"), (True, "launches: 2 + 2 per iteration")]
 )
 def test_repeated_modules_tell_how_often_a_call_launches_each(loops: bool, words: str) -> None:
-    """A layer's sum runs in each call, and one branch of two: one launch, or a cosine's and a sort's. A loop has its
+    """A layer's sum runs in each call, and one of two branches: one launch, or a cosine's and a sort's. A loop has its
     start, and its condition once more than its body."""
     captured = compile_lens.capture(Layers(loops), torch.ones(8, 16))
     (total,) = captured.cost("module").modules
@@ -554,7 +554,7 @@ def remembered(cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.torch
 def test_what_was_in_a_buffer_before_is_no_saving() -> None:
-    """Of the 64 rows that the sort reads the other loop writes one, of 8 floats; all of them stay in the caller's."""
+    """The sort reads 64 rows, of which the other loop writes one with 8 floats; all remain in the caller's buffer."""
     captured = compile_lens.capture(remembered, torch.ones(64, 8), torch.ones(8))
     (pair,) = all_unfused_pairs(captured)
     assert pair.why.saved == 8 * 4
@@ -571,10 +571,10 @@ def averaged(xs: list[torch.Tensor]) -> torch.Tensor:
 
 @pytest.mark.torch
 def test_what_only_runs_before_a_write_shares_no_data_with_it() -> None:
-    """The sum under the root is done before its input is overwritten; who overwrites does not read the sum."""
+    """The sum under the root ends before its input is overwritten; the overwriting loop does not read the sum."""
     captured = compile_lens.capture(averaged, [torch.ones(16, 16)])
     for pair in all_unfused_pairs(captured):
         assert "no data in common" not in pair.why.sentence, pair
-        assert pair.why.saved in (8, 1024, 2048), pair  # the sum, or what two read of 16 × 16 floats
+        assert pair.why.saved in (8, 1024, 2048), pair  # the sum, or the 16 × 16 floats that two kernels read
     names = {row.name for row in captured.memory("name").rows}
     assert {"shadow", "xs[0]"} <= names, names

@@ -1,4 +1,4 @@
-"""What of two programs stands for each other, by a hand count: each node is named by what is asked of it below."""
+"""Corresponding nodes of two programs, by a hand count: each node is named by the value that the test queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def product_last(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return a - b
 
 
-# By hand. Inductor's graph counts products: ``b * 2.0`` is the second of ``inserted``, and each behind it one further.
+# By hand. Inductor's graph numbers products: ``b * 2.0`` is the second of ``inserted``; later ones move up by one.
 SHIFTED = {
     "mul": "mul",
     "add": "add",
@@ -62,7 +62,7 @@ SHIFTED = {
     ("a", "b", "same", "only"),
     [
         (plain, inserted, {**SHIFTED, "mul_3": "mul_4"}, ([], ["add_1", "mul_1", "sigmoid"])),
-        # Both have a product called ``mul``: of what was handed in, and of a cosine. Nothing beside them is the same.
+        # Both have a product called ``mul``: of an input, and of a cosine. No other node matches either.
         (
             product_first,
             product_last,

@@ -1,4 +1,4 @@
-"""Coverage on records made by hand, where every line can be counted on the fingers."""
+"""Coverage on small records made by hand, in which every line can be counted."""
 
 from __future__ import annotations
 

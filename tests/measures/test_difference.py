@@ -1,4 +1,4 @@
-"""``diff``: pairs of real captures with one true cause each, and pairs between which nothing differs."""
+"""``diff``: pairs of real captures with one true cause each, and pairs without a difference."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_the_cause_of_a_pair(of: Captures, name: str) -> None:
     named = [cause for cause in found.causes if cause.level == level and said in cause.text]
     assert named, found.summary
     assert any(line in place for cause in named for place in cause.lines) if line else True
-    # The cause stands before its effects.
+    # The cause comes before its effects.
     assert said in found.summary.partition("so: ")[0]
 
 
@@ -266,10 +266,10 @@ def test_what_an_option_does_is_told_after_it(of: Captures) -> None:
 
 
 def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None:
-    """What is there for every operator is told once, as what was asked for; then what passes did for it."""
+    """A difference that affects every operator is reported once, as an option; the effects of passes follow."""
     one, two = of(*_call(BASE)), of(base, X, W, target="h100")
     found = diff(one, two)
-    # Settings of torch that another test moved in between are differences of their own.
+    # Settings of torch that another test changed in between are separate differences.
     moved = set(one.environment.settings) ^ set(two.environment.settings)
     causes = [c for c in found.causes if not any(c.text.startswith(f"{name}: ") for name, _ in moved)]
     assert [(c.level, c.kind) for c in causes] == [("settings", "changed"), ("rewrites", "added")], full(
@@ -277,15 +277,15 @@ def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None
     )
     assert "prepare_softmax_pattern matches once, and did not before" in causes[1].text
     assert not found.at("lines") and not any("device" in c.text for c in found.changes), full(found)
-    # What stays on a CPU is another device than the one the code is for.
+    # A tensor that stays on a CPU is on another device than the one that the code is for.
     stays = diff(of(base, X, W, target="h100"), of(partly_moved, X, W, target="h100"))
     assert any("cpu" in change.text or "to" in change.text for change in stays.at("lines")), str(stays)
 
 
 @pytest.mark.full
 def test_what_is_kept_is_matched_by_what_it_is() -> None:
-    """Three masks of one shape are kept, and attention keeps other tensors before them on each device: the backward
-    of one program does the same in the same order on both, so that what stands for each other does as well."""
+    """Three masks of one shape are saved, and attention saves other tensors before them on each device: the backward
+    of one program does the same in the same order on both, so the masks correspond."""
     q = torch.rand(2, 4, 16, 16, requires_grad=True)
     sides = [Side(compile_lens.capture(masked, q, **more)) for more in ({}, {"target": "h100"})]
     one, two = sides
@@ -304,7 +304,7 @@ def test_what_is_kept_is_matched_by_what_it_is() -> None:
 
 
 def test_a_pattern_that_no_longer_matches_is_told(of: Captures) -> None:
-    """Its one match of all attention is gone: the library call with it, and the summary says so."""
+    """The pattern's only match, all of attention, is gone with the library call, and the summary reports it."""
     found = diff(of(attention, *QKV), of(attention_bounded, *QKV))
     (gone,) = [c for c in found.at("rewrites") if c.kind == "removed"]
     assert gone.text == "inference: _sfdp_pattern_1_inference matched once, and no longer does"
@@ -364,7 +364,7 @@ def test_nothing_differs_for_larger_ones(entry: str) -> None:
         "jvp": (lambda x: torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1], X),
     }
     options = {"dynamic": True} if entry == "dynamic" else {}
-    # The first of three: torch asks one guard more where it has only just loaded what a cond or vmap needs.
+    # The first of three differs: torch adds a guard right after it loads the modules for a cond or vmap.
     _, one, again = (compile_lens.capture(*programs[entry], **options) for _ in range(3))
     assert not diff(one, again), str(diff(one, again))
 
@@ -379,16 +379,16 @@ def test_turned_round_it_says_the_opposite(of: Captures) -> None:
 
 
 def test_two_versions_of_torch() -> None:
-    """Records of one program, made by torch 2.11 and 2.13."""
+    """The records are of one program, by torch 2.11 and 2.13."""
     found = diff(RECORDS / "torch-2.11.json", RECORDS / "torch-2.13.json")
     assert found.causes[0].text == "torch: 2.11.0+cu130 became 2.13.0+cpu"
     assert found.causes[2].level == "lowering" and "aten.var_mean.correction" in found.causes[2].text
-    assert found.figures == {}  # nothing more is launched or moved
+    assert found.figures == {}  # the launches and the traffic are the same
     assert any("inductor_cpu_integer_div_error" in line for c in found.at("code") for line in c.facts)
 
 
 def test_a_version_of_torch_that_changes_nothing() -> None:
-    """Of the same program torch 2.13 and 2.15 make the same code: no effect is invented for the cause."""
+    """Torch 2.13 and 2.15 generate the same code for the program, so the cause gets no invented effect."""
     found = diff(RECORDS / "torch-2.13.json", RECORDS / "torch-2.15.json")
     assert found.causes[0].text == "torch: 2.13.0+cpu became 2.15.0+cu132"
     assert {change.level for change in found.changes} == {"settings"}
@@ -436,7 +436,7 @@ def test_texts_of_the_program_stay_text(hostile: str) -> None:
     )
     found = diff(capture, other)
     page = found._repr_mimebundle_()["text/html"]
-    # Beside the two scripts of its own: what the page carries is packed, and is nothing that HTML could misread.
+    # Except for the page's own two scripts, its data is packed, so that HTML cannot misread it.
     assert page.count("<script") == page.count("</script") == 2
     assert "<img" not in page and "\x1b" not in page
     assert "\x1b" not in full(found) and "<img" not in found.to_markdown()
@@ -445,7 +445,7 @@ def test_texts_of_the_program_stay_text(hostile: str) -> None:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_cost_grows_linearly() -> None:
-    """Records of four times the layers take about four times as long."""
+    """Records with four times the layers take about four times as long."""
 
     def seconds(count: int) -> float:
         x = torch.rand(4, 16, requires_grad=True)

@@ -1,4 +1,4 @@
-"""What was set in torch's configurations for a whole process is a cause of what differs."""
+"""Process-wide changes of torch's configurations are causes of differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_setting_for_the_whole_process_is_named_first(target: str) -> None:
 
 @pytest.mark.usefixtures("put_back")
 def test_what_is_told_is_what_torch_would_save() -> None:
-    """Torch writes what was changed as code; what changes no code is left out, and what a patch put back."""
+    """Torch writes changed settings as code; those that change no code, or that a patch restored, are left out."""
     inductor.split_reductions = False
     inductor.compile_threads = 1
     with inductor.patch(max_fusion_size=4):

@@ -1,4 +1,4 @@
-"""Effects that no record holds the cause of, guards, and the words in which changes are told."""
+"""Effects whose cause no record contains, guards, and the wording of changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def whole(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def unsaid(found: Capture) -> Capture:
-    """As a record is in which the cause is not: without what was set in torch's configurations."""
+    """A record that lacks the cause: without the settings of torch's configurations."""
     kept = tuple(s for s in found.environment.settings if not s[0].startswith("torch._"))
     return dataclasses.replace(found, environment=dataclasses.replace(found.environment, settings=kept))
 
@@ -84,7 +84,7 @@ def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def test_memory_that_is_no_longer_taken_over() -> None:
-    """Counted in what torch writes: lines that say ``# reuse``."""
+    """The oracle is the number of lines with ``# reuse`` in the generated code."""
     before = capture(chain, X, W)
     with inductor.patch(allow_buffer_reuse=False):
         after = unsaid(capture(chain, X, W))
@@ -99,7 +99,7 @@ def test_memory_that_is_no_longer_taken_over() -> None:
     assert "The records do not say why" in found._repr_mimebundle_()["text/html"]
     (turned,) = diff(after, before).causes
     assert turned.text == "inference: the results of 2 × aten.mm now take over the memory of 2 × aten.mm"
-    # Asked for, it has a cause; the effect follows it.
+    # With an explicit option it has a cause, followed by the effect.
     asked = diff(before, capture(chain, X, W, options={"allow_buffer_reuse": False}))
     assert [c.level for c in asked.causes] == ["settings", "memory"] and not asked.unexplained
 
@@ -235,7 +235,7 @@ def one_relu(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_one_of_two_is_not_all_of_them(target: str | None) -> None:
-    """What a kernel still computes, by its own text, is not gone."""
+    """An operator is not gone if a kernel's own text still computes it."""
     one, two = (capture(fn, X, target=target) for fn in (computed_twice, computed_once))
     for found, verb in ((diff(one, two), "gone"), (diff(two, one), "new")):
         texts = [kernel.source for record in found.captures for kernel in record.kernels]
@@ -253,7 +253,7 @@ def product(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_phase_that_one_side_lacks_is_told() -> None:
-    """The backward's own kernel, whose name is read off its text, and no difference of the forward."""
+    """The difference is the backward's kernel, named as in its text, and nothing in the forward."""
     plain, graded = capture(product, X), capture(product, X.clone().requires_grad_())
     text = graded.code["backward"]
     names = set(re.findall(r"\bcpp_fused_\w*?(?=_\d+\b)", text))
@@ -269,7 +269,7 @@ def test_a_phase_that_one_side_lacks_is_told() -> None:
 
 
 def test_a_phase_that_was_not_seen_is_not_told() -> None:
-    """Of what is missing nobody knows whether it is there."""
+    """A phase that was not observed may still exist."""
     graded = capture(product, X.clone().requires_grad_())
     (one,) = graded.compilations
     reason = Missing("backward", "not seen")
@@ -286,7 +286,7 @@ def _of_backward(stage: object) -> bool:
 
 
 def test_whose_reason_it_is_is_told() -> None:
-    """Reasons are of the side that has several groups, the first or the second."""
+    """The reasons come from the side that has several fused groups, the first or the second."""
     apart = capture(layers, X, W, options={"max_fusion_size": 1})
     together = capture(layers, X, W)
     assert len(apart.compilations[0].graphs["inference.groups"].calls) > len(

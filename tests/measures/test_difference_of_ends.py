@@ -1,4 +1,4 @@
-"""What goes in and what comes out: programs whose results differ, although they are made of the same operators."""
+"""Inputs and results: programs whose results differ although they have the same operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X, Y = torch.rand(8, 8), torch.rand(8, 8)
 
 
 class Pair(torch.nn.Module):
-    """Two layers of one shape."""
+    """Two layers of the same shape."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Pair(torch.nn.Module):
 
 
 class Turned(Pair):
-    """The second one first."""
+    """Runs the second layer first."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.a(self.b(x).relu())
@@ -173,7 +173,7 @@ def sums_turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("target", [None, "h100"])
 @pytest.mark.parametrize("pair", [(in_order, moved), (sums, sums_moved)], ids=["two results", "one"])
 def test_lines_that_were_moved_are_no_difference(pair: tuple[Any, Any], target: str | None) -> None:
-    """Torch numbers the inputs of the graph the other way round."""
+    """Torch numbers the inputs of the graph in the opposite order."""
     ours = [torch.utils._pytree.tree_leaves(fn(X, Y)) for fn in pair]
     assert all(map(torch.equal, *ours)), "eager PyTorch says so too"
     one, two = (capture(fn, X, Y, target=target) for fn in pair)

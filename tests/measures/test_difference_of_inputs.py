@@ -1,6 +1,6 @@
-"""What two calls were given that is not the same: layouts, parameters, modes of modules, torch's global settings.
+"""Differences between the inputs of two calls: layouts, parameters, modes of modules, torch's global settings.
 
-What is said is held against eager PyTorch: ``Tensor.stride()``, ``Module.training``, and what torch answers itself.
+The oracle is eager PyTorch: ``Tensor.stride()``, ``Module.training``, and torch's own getters.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_a_layout_is_the_cause(options: dict[str, Any]) -> None:
 
 
 def test_layouts_of_any_size() -> None:
-    """What stands for a size is called otherwise in each capture: only where a stride is 1 is known."""
+    """Symbols of sizes have other names in each capture, so only strides of 1 are known."""
     one, other = capture(total, X, Y, dynamic=True), capture(total, TURNED, Y, dynamic=True)
     (text,) = settings(diff(one, other))
     assert text.startswith("input 1 (`x`) has strides (1, ")
@@ -114,7 +114,7 @@ def test_channels_last() -> None:
 
 
 def test_what_stands_in_a_later_graph_is_no_input() -> None:
-    """What Python hands to the rest of a function was not given by the caller."""
+    """Values that Python hands to a resume function are not inputs from the caller."""
     found = diff(capture(broken, X, as_it_is), capture(broken, X, turned))
     (text,) = [c.text for c in found.at("lines")]
     assert as_it_is(X).stride() == (32, 1) and turned(X).stride() == (1, 64)
@@ -134,9 +134,9 @@ def test_train_and_eval() -> None:
     forth, back = diff(trained, evaluated), diff(evaluated, trained)
     assert (
         forth.causes[0].text == "modules `drop` and `norm`: train() became eval()"
-    )  # a Linear asks for none
+    )  # a Linear does not depend on it
     assert back.causes[0].text == "modules `drop` and `norm`: eval() became train()"
-    # What follows from it is told as what the program hands on, and no buffer becomes another.
+    # The consequence is reported as a changed argument of the program, and no buffer becomes another.
     said = [c.text for c in forth.at("lines")]
     assert "torch.nn.functional.dropout: argument 3: True → False" in said, said
     assert not any("in place of" in text for text in said), said
@@ -167,7 +167,7 @@ def test_parameters_that_are_otherwise() -> None:
 
 @pytest.mark.parametrize("rows", [64, 8])
 def test_a_parameter_that_looks_like_an_input_is_told(rows: int) -> None:
-    """64 × 64 is the shape of the weight as well."""
+    """64 × 64 is also the shape of the weight."""
     module = torch.nn.Sequential(torch.nn.Linear(64, 64))
     x = torch.rand(rows, 64)
     before = capture(module, x)
@@ -249,7 +249,7 @@ def test_a_global_setting_is_told(name: str, target: str | None) -> None:
 
 
 def test_what_a_record_does_not_say_is_unknown() -> None:
-    """Records of before hold no settings: neither a difference nor none."""
+    """Older records have no settings, so the report has neither a difference nor its absence."""
     with precise("high"):
         inside = capture(total, X, Y)
     plain = capture(total, X, Y)

@@ -1,4 +1,4 @@
-"""Which lines of two kernels differ, and what of two captures stands for each other."""
+"""Lines that differ between two kernels, and corresponding objects of two captures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compile_lens.measures.diff.modules import counterparts
 
 
 def own(one: str, two: str) -> tuple[list[str], list[str]]:
-    """The lines of each that the other lacks."""
+    """Lines of each text that the other lacks."""
     a, b = one.splitlines(), two.splitlines()
     found = hunks(a, b)
     return [a[n] for hunk in found for n in hunk[0]], [b[n] for hunk in found for n in hunk[1]]
@@ -25,19 +25,19 @@ TEXT = "auto tmp0 = in_ptr0[x0];\nauto tmp1 = exp(tmp0);\nauto tmp2 = tmp0 - tmp
     ("two", "only_a", "only_b"),
     [
         (TEXT, [], []),
-        # Every value is called otherwise.
+        # Every value has another name.
         (TEXT.replace("tmp2", "tmp7").replace("tmp1", "tmp6").replace("tmp0", "tmp5"), [], []),
-        # The operands are turned round.
+        # The operands are swapped.
         (
             TEXT.replace("tmp0 - tmp1", "tmp1 - tmp0"),
             ["auto tmp2 = tmp0 - tmp1;"],
             ["auto tmp2 = tmp1 - tmp0;"],
         ),
-        # Another value goes out.
+        # Another value is stored.
         (TEXT.replace("= tmp2;", "= tmp1;"), ["out_ptr0[x0] = tmp2;"], ["out_ptr0[x0] = tmp1;"]),
-        # A number of the program's own is no name.
+        # A number in the program is not a name.
         (TEXT.replace("exp(tmp0)", "exp2(tmp0)"), ["auto tmp1 = exp(tmp0);"], ["auto tmp1 = exp2(tmp0);"]),
-        # A line more, after which all are numbered on.
+        # One more line, which shifts all later numbers.
         (
             "auto tmp0 = in_ptr0[x0];\nauto tmp1 = exp(tmp0);\nauto tmp2 = sin(tmp1);\nauto tmp3 = tmp0 - tmp1;\n"
             "out_ptr0[x0] = tmp3;",
@@ -52,7 +52,7 @@ def test_lines_that_differ(two: str, only_a: list[str], only_b: list[str]) -> No
 
 
 def test_a_name_that_is_used_again_is_another_value() -> None:
-    """Each loop of a C++ kernel counts from tmp0."""
+    """Each loop of a C++ kernel starts at tmp0."""
     one = "auto tmp0 = a(x0);\nf(tmp0);\nauto tmp0 = b(x1);\ng(tmp0);"
     two = "auto tmp0 = a(x0);\nf(tmp0);\nauto tmp1 = b(x1);\ng(tmp1);"
     assert own(one, two) == ([], [])

@@ -1,4 +1,4 @@
-"""What one of two records did not see is neither gone nor new in it."""
+"""Facts that one of two records did not observe are neither gone nor new in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recompiled() -> Capture:
 
 
 def without(capture: Capture, seen: bool) -> Capture:
-    """A capture that holds none of these, because there was none or because they were not seen."""
+    """A capture without these facts, because there were none or because they were not observed."""
     compilations = tuple(
         dataclasses.replace(
             one,

@@ -1,4 +1,4 @@
-"""Why two things are one kernel or not, on records made by hand, where every answer is known."""
+"""Reasons why two operators are in one kernel or not, on records made by hand with known answers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def group(name: str, members: tuple[str, ...], *args: str, kind: str = "pointwis
 
 
 def phase(name: str, decisions: tuple[Decision, ...] | None = None, nbytes: int | None = 400) -> Compilation:
-    """x → sin·2 (op0) → exp (op1, fused with op0) → cumsum (op2, a library) → cos (op3); tan of x (op4) alone."""
+    """x → sin·2 (op0) → exp (op1, fused with op0) → cumsum (op2, a library) → cos (op3); and tan of x (op4)."""
     x = Node("x", "placeholder", "x", "input", outputs=tensor(nbytes))
     nodes = (
         x,
@@ -152,7 +152,7 @@ def test_a_library_call_between() -> None:
 
 def test_a_library_call_itself() -> None:
     found = why(capture(), "exp", "cumsum")
-    # exp is written for cumsum alone: neither the write nor the read would be left.
+    # exp is written for cumsum only: neither the write nor the read would remain.
     assert (found.verdict, found.reason, found.saved) == ("not fused", "extern", 800)
     assert any("never proposed" in fact for fact in found.facts)
 
@@ -183,7 +183,7 @@ def test_bytes_that_are_not_known() -> None:
 
 
 def test_a_call_without_a_buffer_has_no_recorded_size() -> None:
-    """Inductor gives a call that writes in place no buffer of its own, though its size is known."""
+    """Inductor gives an in-place call no buffer of its own, though its size is known."""
     recorded = phase("inference")
     aten, loops, *others = recorded.stages
     nodes = tuple(dataclasses.replace(n, outputs=()) if n.name == "x" else n for n in loops.nodes)
@@ -217,7 +217,7 @@ def test_graphs_of_their_own() -> None:
     found = capture(phase("forward"), second)
     apart = found.why(found.kernels[0], found.kernels[4])
     assert apart.verdict == "different graphs" and "0/0 forward" in apart.facts[0]
-    both = found.why("sin", "exp")  # the same in both: the first
+    both = found.why("sin", "exp")  # the same in both graphs: the first counts
     assert both.where == "0/0 forward" and f"in 1/0 inference: {both.verdict}" in both.facts
     assert found.why("sin", "exp", phase="forward").where == "0/0 forward"
     assert found.why("sin", "exp", phase="1/0 inference").where == "1/0 inference"
@@ -281,7 +281,7 @@ def test_the_answer_is_readable() -> None:
     ],
 )
 def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, applies: bool) -> None:
-    """Autograd writes a backward: a program can change a setting for it, and no order of its reductions."""
+    """Autograd creates the backward: a program can change a setting for it, but not the order of its reductions."""
     pair = UnfusedPair("0/0", phase, "op0", "op1", True, Why("op0", "op1", phase, "not fused", remedy=remedy))
     assert bool(pair.remedy) is applies
 
@@ -315,7 +315,7 @@ def test_nobody_changes_what_stands_between_two_loops_of_one_call(
     ],
 )  # fmt: skip
 def test_a_pair_of_one_expression_names_it_once(words: tuple[str, str], calls: int, pair: str) -> None:
-    """Both are loops, or as many as are said to be calls of a library. One that stands between them is neither."""
+    """Both are loops, or as many as given are calls of a library. A call between them is neither."""
     sentence = REASONS["extern"].sentence if calls else LIBRARY_CALL_BETWEEN
     library = ("`torch.mm(a, b)` (m:1)",) * (calls or 2)
     assert Why("a", "b", "", "not fused", sentence=sentence, words=words, library=library).pair == pair

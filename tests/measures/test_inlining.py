@@ -1,4 +1,4 @@
-"""What became of an ATen node, in words, and in the answers of ``why``; from records made by hand."""
+"""The outcome of an ATen node in words, and in the answers of ``why``; from records made by hand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_reason_of_a_newer_version() -> None:
 
 
 def capture(*entries: Lowered) -> Capture:
-    """The record of the tests of fusion: x → sin·2 (op0) → exp (op1) → …, with what lowering made of it."""
+    """The record of the fusion tests, x → sin·2 (op0) → exp (op1) → …, with these entries of lowering."""
     made = dataclasses.replace(phase("forward"), lowered=entries)
     return Capture("f", ENVIRONMENT, compilations=(made,))
 

@@ -1,4 +1,4 @@
-"""The ledger on records made by hand, where every figure can be counted on the fingers."""
+"""The ledger on small records made by hand, in which every figure can be counted."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def node(
 def phase(
     name: str, aten: int = 3, loops: int = 2, groups: int = 1, launches: tuple[int, ...] = (7,)
 ) -> tuple[Stage, ...]:
-    """The stages of one phase: ``aten`` operators of 6 bytes, beside nodes that do not count."""
+    """The stages of one phase: ``aten`` operators of 6 bytes, and nodes that do not count."""
     operators = [node(f"op{i}") for i in range(aten)]
-    # What is drawn beside loops and groups: none of it is work, and none of it has bytes.
+    # Nodes that are drawn beside loops and groups: they do no work, and move no bytes.
     ends = [
         Node("x", "placeholder", "x", "input"),
         Node("out", "output", "out"),
@@ -113,7 +113,7 @@ def test_operators_in_subgraphs_count() -> None:
     )
     found = ledger(capture(compilation((graph,))))
     assert found.inference.aten_ops == 3
-    assert found.inference.bytes_before == 12  # what a `cond` moves is what its bodies move
+    assert found.inference.bytes_before == 12  # the traffic of a `cond` is that of its bodies
 
 
 def test_a_missing_stage_gives_none_and_its_reason_never_zero() -> None:
@@ -280,7 +280,7 @@ def test_rows_are_plain_values() -> None:
 
 
 def test_what_a_figure_counts_is_told_of_each_node() -> None:
-    """Three operators, two loops, one group; what is drawn beside them is in no figure."""
+    """Three operators, two loops, one group; the nodes drawn beside them count in no figure."""
     graphs = [stage for stage in phase("inference") if isinstance(stage, Graph)]
     counted = [[node.name for node in graph.nodes if counts(graph, node)] for graph in graphs]
     assert counted == [["op0", "op1", "op2"], ["buf0", "buf1"], ["g0"]]

@@ -1,4 +1,4 @@
-"""Calls of a library: matrix products that one line calls several times, and whose code an operator is."""
+"""Library calls: matrix products that one line calls several times, and the provider of an operator's code."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_calls_of_a_loop_that_need_nothing_of_each_other(
     assert " @ w" in call.frame.text or "addmm" in call.frame.text
     text = " ".join(capture.text("short").split())
     expression = " of `x @ w`" if fn is experts else " of `torch.addmm(x, x, w)`"
-    if sys.version_info < (3, 11):  # which has no columns
+    if sys.version_info < (3, 11):  # frames have no columns
         expression = ""
     assert f"{operator}{expression} is called 4 times, and no call needs another's result" in text
 

@@ -1,4 +1,4 @@
-"""What a graph needs of a device's memory, on records made by hand: the figures are counted in the tests."""
+"""The device memory that a graph needs, on records made by hand: the tests count the figures."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_a_published_gigabyte_may_be_of_either_kind() -> None:
 
 
 def test_what_a_graph_does_not_read_is_there_too() -> None:
-    """60 GB are given, of which the graph reads 10 at most: 50 are beside its peak of 40."""
+    """The inputs have 60 GB, of which the graph reads 10 at most: 50 come on top of its peak of 40."""
     found = memory_budget(given(60 * G), held(40 * G, 10 * G))
     assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (
         50 * G,
         90 * G,
         DOES_NOT,
     )
-    found = memory_budget(given(5 * G), held(40 * G, 10 * G))  # other inputs are an earlier graph's
+    found = memory_budget(given(5 * G), held(40 * G, 10 * G))  # the other inputs come from an earlier graph
     assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (0, 40 * G, FITS)
     found = memory_budget(given(None), held(40 * G, 10 * G))
     assert found is not None and found.other_bytes == 0
@@ -65,7 +65,7 @@ def test_nothing_is_said_where_nothing_is_known(peak: int | None) -> None:
 
 
 def test_a_backward_is_not_given_what_its_forward_made() -> None:
-    """60 GB are given. The backward reads 2 of them, and 8 GB that the forward computed, of which one is a result."""
+    """The inputs have 60 GB. The backward reads 2 of them, and 8 GB that the forward computed, including one result."""
     made = given(60 * G)
     inputs = tuple(
         Buffer(name, "input", 2 * G) for name in ("primals_1", "mul", "mul_1", "sum_1", "tangents_1")
@@ -81,6 +81,6 @@ def test_a_backward_is_not_given_what_its_forward_made() -> None:
     compilation = dataclasses.replace(made.compilations[0], memory=(forward, backward), partition=partition)
     found = memory_budget(dataclasses.replace(made, compilations=(compilation,)), backward)
     assert found is not None and (found.other_bytes, found.needed_bytes) == (58 * G, 78 * G)
-    unknown = dataclasses.replace(compilation, partition=None)  # any of its inputs may have been given
+    unknown = dataclasses.replace(compilation, partition=None)  # any of its inputs may come from the caller
     found = memory_budget(dataclasses.replace(made, compilations=(unknown,)), backward)
     assert found is not None and found.needed_bytes == 70 * G

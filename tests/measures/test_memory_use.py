@@ -1,4 +1,4 @@
-"""Memory by line and by name: counted by hand, by the names that torch gives, and by what autograd saves elsewhere."""
+"""Memory by line and by name, against hand counts, torch's names, and autograd's saved tensors in another process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """With a tied weight, a buffer, a parameter of its own and a name with an underscore."""
+    """Has a tied weight, a buffer, a direct parameter and a name with an underscore."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def test_parameters_have_the_names_that_torch_gives_them(through: str) -> None:
 @columns
 @pytest.mark.full
 def test_gradients_of_a_table_and_of_what_is_looked_up_are_told_apart() -> None:
-    """By hand: the table has 50 rows, what is looked up ROWS; the backward of what reads it computes its gradient."""
+    """By hand: the table has 50 rows, the lookup ROWS; the backward of its reader computes the lookup's gradient."""
     table, line = nn.Embedding(50, WIDTH), nn.Linear(WIDTH, 8)
 
     def f(i: torch.Tensor) -> torch.Tensor:
@@ -138,7 +138,7 @@ def test_lines_save_what_one_counts_by_hand() -> None:
     )
     assert row.modules == ("up",)
     weight = next(row for row in by_name.rows if row.name == "down.weight")
-    assert (weight.saved, weight.saved_tensors) == (0, 1)  # in the memory of the parameter
+    assert (weight.saved, weight.saved_tensors) == (0, 1)  # it is the memory of the parameter
 
 
 def test_the_peak_is_the_sum_of_its_rows() -> None:
@@ -209,7 +209,7 @@ PROGRAM = """
 
 
 def saved_elsewhere(*budgets: float) -> list[int]:
-    """Bytes that autograd saves of a call of plain ``torch.compile`` in another process, besides inputs and results."""
+    """Bytes that autograd saves in a call of plain ``torch.compile`` in another process, without inputs and results."""
     module = __name__.rpartition(".")[2]
     folder = __file__.rpartition("/")[0]
     text = textwrap.dedent(PROGRAM).format(folder=folder, module=module, budgets=budgets)
@@ -221,7 +221,7 @@ def saved_elsewhere(*budgets: float) -> list[int]:
 
 @pytest.mark.exhaustive
 def test_saved_bytes_are_those_that_autograd_saves() -> None:
-    """With torch's default and with each budget: the curve's points are what plain torch does elsewhere."""
+    """With torch's default and with each budget, the curve's points match plain torch in another process."""
     record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)
     by_line, by_name = record.memory(), record.memory("name")
     curve = record.memory_curve(budgets=[0, 1, 0.5])
@@ -279,7 +279,7 @@ ALLOCATED = {
 
 @pytest.mark.full
 def test_allocated_bytes_are_those_that_the_profiler_counts_elsewhere() -> None:
-    """Without work space of libraries, which these programs do not need."""
+    """Library workspaces are left out, which these programs do not need."""
     text = textwrap.dedent(ALLOCATES)
     text = text.format(folder=__file__.rpartition("/")[0], module=__name__.rpartition(".")[2])
     run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
@@ -305,7 +305,7 @@ def test_allocated_bytes_need_every_size() -> None:
 @pytest.mark.full
 @columns
 def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
-    """At 0 nothing is saved beside inputs, so that ``up`` runs again: its product and gelu, 16 × 128 floats each."""
+    """At 0 nothing is saved but inputs, so that ``up`` runs again: its product and gelu, 16 × 128 floats each."""
     record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)
     curve = record.memory_curve(budgets=[1, 0])
     default, least = curve.points
@@ -315,7 +315,7 @@ def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
     text = " ".join(str(curve).split())
     assert "0 has a higher peak than 1" in text if curve.rises else "→" in text
     assert json.loads(curve.to_json())["points"][1]["saved"] == 0
-    # The capture bears it from then on, with what was known of its page before.
+    # The capture has the curve from then on, and keeps it in a file.
     assert record.budget_curve is not None and record.budget_curve.points == curve.points
     assert type(record).from_json(record.to_json()) == record
 
@@ -350,7 +350,7 @@ def test_a_curve_is_for_the_target_of_the_capture() -> None:
 @pytest.mark.full
 @columns
 def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
-    """A linear layer of three dimensions makes a matrix of what it gets: that is gelu's result, not the layer's."""
+    """A linear layer on three dimensions reshapes its input to a matrix: that is gelu's result, not the layer's."""
     up, down = nn.Linear(8, 16), nn.Linear(16, 8)
 
     def step(up: nn.Module, down: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -370,8 +370,8 @@ def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
     ],
 )
 def test_what_is_saved_is_known_where_a_check_may_raise(call: Any, saved: int) -> None:
-    """Derivatives read results and inputs, and that of a solution the factors and pivots of the matrix as well. A check
-    of the matrix that may raise makes the forward return one value more, which is no result."""
+    """Derivatives read results and inputs; that of a solution also reads the factors and pivots of the matrix. If a
+    check of the matrix may raise, the forward returns one more value, which is not a result."""
     given = (torch.eye(4) + torch.ones(4, 4)).requires_grad_()
     assert capture(call, given).memory("name").saved == saved
 
@@ -385,8 +385,8 @@ def test_what_saves_most_stands_where_it_would_at_the_peak() -> None:
 
 
 class Turned(nn.Module):
-    """Convolutions, of which Inductor saves the input and the weights in another layout, and a product, of which it
-    copies nothing."""
+    """Has convolutions, whose input and weights Inductor saves in another layout, and a product, for which it copies
+    nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -399,7 +399,7 @@ class Turned(nn.Module):
 
 
 def test_a_copy_in_another_layout_is_no_parameter() -> None:
-    """A parameter takes what torch says of it; its copy as much again, in a row of its own."""
+    """A parameter has the size that torch reports; its copy has the same size, in a separate row."""
     model, x = Turned(), torch.rand(2, 3, 12, 12)
     rows = capture(model, x).memory("name").rows
     sizes = {name: p.nbytes for name, p in model.named_parameters()} | {"x": x.nbytes}

@@ -1,4 +1,4 @@
-"""What a call is, and what only its derivative needs: counted by hand."""
+"""Nodes that a call consists of, and those that only its derivative needs: hand counts."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def spread(x: torch.Tensor) -> torch.Tensor:
 
 
 def kept(function: Callable[..., object], *shapes: tuple[int, ...]) -> set[str]:
-    """By torch alone: the operators of its forward that lead to something that it hands to its backward."""
+    """Forward operators that lead to a value saved for the backward, by torch alone."""
     import torch
     from torch._functorch.aot_autograd import aot_function
     from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -136,7 +136,7 @@ def test_a_derivative_needs_of_the_forward_what_the_forward_keeps_for_it(
     told = {target for target in serve if "permute" not in target}
     by_torch = kept(function, *shapes)
     assert told <= by_torch
-    if "extra_node_key" not in inspect.signature(fx_graph_cse).parameters:  # else torch merges none
+    if "extra_node_key" not in inspect.signature(fx_graph_cse).parameters:  # otherwise torch merges none
         assert told == wanted and wanted <= by_torch
 
 
@@ -157,7 +157,7 @@ def test_two_equal_calls_are_both_the_node_that_stands_for_them() -> None:
 
 
 def test_a_kernel_is_of_the_lines_that_it_computes() -> None:
-    """A product stands between the sine and the cosine, so that each has a kernel of its own."""
+    """A product stands between the sine and the cosine, so that each has its own kernel."""
     seen = of(apart, (16, 16), (16, 16))
     line = apart.__code__.co_firstlineno
     first, library, last = seen.compilations[0].code["forward"].kernels

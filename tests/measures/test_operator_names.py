@@ -1,4 +1,4 @@
-"""Names that stand for an operator: its own, and shorter ones that leave out its namespace or overload."""
+"""Names that match an operator: its own, and shorter ones without its namespace or overload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace with kernels of a GPU, made by hand in the form that the profiler documents: no GPU made it."""
+"""A trace with GPU kernels, made by hand in the format that the profiler documents: no GPU recorded it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _x(cat: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) ->
 
 
 def _call(at: float, region: str, correlation: int) -> list[dict[str, Any]]:
-    """One call: a Triton kernel, two products, each launched once; the first product is two
+    """One call: a Triton kernel and two products, each launched once; the first product runs two
     kernels on the device."""
     on = [
         _x("cpu_op", f"Torch-Compiled Region: {region}", at, 100),
@@ -129,7 +129,7 @@ def test_a_backward_is_of_the_forward_with_its_number(tmp_path: Path) -> None:
         ("0/0", "forward"), ("1/0", "forward"), ("1/0", "backward"), ("0/0", "backward"), ("", "backward"),
     ]  # fmt: skip
     assert "does not say of which" in profile.graphs[-1].missing[0].reason
-    # Two threads count alike: of which forward the backward is, the trace does not say.
+    # Two threads number their calls alike: the trace does not show which forward the backward belongs to.
     events += [_x("cpu_op", "Torch-Compiled Region: 5/0", 0, 90, 3), *run(5, "CompiledFunction", 8, 3)]
     found = [(g.id, g.calls) for g in _joined(tmp_path, events).graphs if g.phase == "backward"]
     assert found == [("", 2), ("0/0", 1)]

@@ -14,7 +14,7 @@ from compile_lens.record.program import CompileEvent, ProgramRecord
 
 
 def test_time_that_two_threads_spend_at_once_passes_once() -> None:
-    """Torch builds kernels in threads of their own while the compile that waits for them goes on."""
+    """Torch builds kernels in separate threads while the compile that waits for them continues."""
     events = (
         CompileEvent("dynamo", 1e6, 4e6, thread=0),
         CompileEvent("backend_compile", 2e6, 2e6, thread=0, depth=1),

@@ -1,4 +1,4 @@
-"""Remedies that are settings, by the causes of a program; what helps; and what of it each form shows."""
+"""Remedies that are settings, by the causes of a program; the ones that help; and what each output format shows."""
 
 from __future__ import annotations
 

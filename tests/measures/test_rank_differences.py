@@ -1,4 +1,4 @@
-"""Differences between programs of ranks that are made by hand, and what differs by construction and is none."""
+"""Differences between hand-made programs of ranks, and those that are by construction and do not count."""
 
 from __future__ import annotations
 

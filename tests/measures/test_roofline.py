@@ -209,7 +209,7 @@ H100 = models.speed("NVIDIA H100 SXM", "float16")[0]
 
 
 def test_what_is_no_product_runs_at_the_rate_of_the_vector_units() -> None:
-    """60 × (sine, multiply, add) on float16: two bytes in, two out. By hand: 600 operations, if a sine is as 8."""
+    """60 × (sine, multiply, add) on float16: two bytes in, two out. By hand: 600 operations, with a sine as 8."""
     assert H100 is not None and dict(H100.vector) == {"float64": 34e12, "float32": 67e12}
     n = 1 << 20
     chain = KernelTraffic(
@@ -253,7 +253,7 @@ def test_the_head_names_only_what_is_there() -> None:
 
 
 def test_one_count_of_operations_decides_and_is_told() -> None:
-    """By hand: 1000 sines and 1000 sums of 8000 bytes are 9000 operations, 1.125 for each byte."""
+    """By hand: 1000 sines and 1000 sums on 8000 bytes are 9000 operations, 1.125 per byte."""
     assert H100 is not None
     sines = KernelTraffic("k", "forward", reads=4000, writes=4000, flops=2000, dtype="float32", special=1000)
     found = Roofline(H100, (_bound(sines, H100),))

@@ -1,7 +1,7 @@
-"""A constant that the compiler merged ties a kernel to no line that has no part in it.
+"""A constant that the compiler merged does not link a kernel to a line that has no part in it.
 
-A product of matrices keeps the two lines of each program in kernels of their own, so that each kernel's line is known
-from the program; and a line that is changed changes the text of the kernels that are linked to it alone.
+A product of matrices keeps the two lines of each program in separate kernels, so that the line of each kernel is known
+from the program; a change of a line changes the text of exactly the kernels that are linked to it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_a_kernel_is_linked_to_the_line_that_uses_the_constant_there(function: T
 
 
 def changed(function: Two, line: int, old: str, new: str) -> list[int]:
-    """The kernels whose text another constant in one line changes."""
+    """Indices of the kernels whose text changes with a constant in one line."""
     text = inspect.getsource(function).splitlines()
     assert old in text[line]
     text[line] = text[line].replace(old, new)
@@ -122,7 +122,7 @@ def scalar_of_both(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def users_of_constants(function: Two) -> dict[str, int]:
-    """How many nodes read each constant that torch leaves in the forward graph, by torch without us."""
+    """Number of nodes that read each constant which torch leaves in the forward graph, by torch alone."""
     users: dict[str, int] = {}
 
     def count(graph: torch.fx.Graph) -> None:

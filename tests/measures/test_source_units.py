@@ -1,4 +1,4 @@
-"""Units of work: what has a colour of its own, and what came of it."""
+"""Units of work: parts of the source with their own colour, and their outcome."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def two_lines(x: Any) -> Any:
 
 
 def through_views(x: Any, w: Any) -> Any:
-    y = x @ w  # of three dimensions: a product of two, and a view of it
+    y = x @ w  # on three dimensions: a product of two, and a view of it
     z = y.transpose(0, 1)
     t = torch.sin(z).flatten()
     return torch.cumsum(t, 0)
@@ -59,7 +59,7 @@ class Wrapped(torch.nn.Module):
 
 
 def with_columns(frames: Sequence[Frame]) -> Capture:
-    """The sample with a Dynamo graph of one node for each frame."""
+    """The sample with a Dynamo graph that has one node for each frame."""
     return with_nodes(
         tuple(Node(f"n{i}", "call_function", "f", frames=(frame,)) for i, frame in enumerate(frames))
     )
@@ -144,7 +144,7 @@ def test_calls_of_one_place_are_one_unit_named_after_the_last() -> None:
 
 
 def test_what_a_single_call_runs_goes_by_its_modules() -> None:
-    """``return self.net(x)`` is one line and one call: one colour for all of it would tell nothing."""
+    """``return self.net(x)`` is one line and one call: a single colour for all of it would be useless."""
     made = capture(Wrapped(), torch.rand(4, 8))
     (found,) = units(made).values()
     line = Wrapped.forward.__code__.co_firstlineno + 1
@@ -188,7 +188,7 @@ def test_a_call_that_takes_all_of_its_line_has_the_rest_of_it() -> None:
 
 
 def test_a_method_is_run_by_the_modules_whose_own_nodes_are_in_it() -> None:
-    """Counted by hand: two layers, of which each has a module inside that torch wrote."""
+    """By hand: two layers, each with an inner module from torch."""
     shown = samples.sample()
     graph = shown.compilations[0].graphs["dynamo"]
     text = "def forward(self, x):\n    x = self.linear(x)\n    return x + 1\n"
@@ -216,7 +216,7 @@ def test_a_method_is_run_by_the_modules_whose_own_nodes_are_in_it() -> None:
 
 
 class Idle(torch.nn.Module):
-    """Modules of which two compute nothing, run from one line."""
+    """Runs modules from one line, two of which compute nothing."""
 
     def __init__(self) -> None:
         super().__init__()

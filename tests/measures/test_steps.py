@@ -1,4 +1,4 @@
-"""The steps of an ablation: what a step leaves out is put back, and its figures are its own."""
+"""Steps of an ablation: each restores what it leaves out, and has its own figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compile_lens.results.capture import Capture
 
 
 def alone(whole: Compilation) -> Compilation:
-    """The sample as if its first kernel were launched three times."""
+    """The sample with three launches of its first kernel."""
     code = whole.code["forward"]
     kernel = dataclasses.replace(code.kernels[0], launch_lines=(1, 2, 3))
     changed = dataclasses.replace(code, kernels=(kernel,))

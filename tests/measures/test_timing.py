@@ -46,7 +46,7 @@ def test_spread_is_ordered_and_inside(figures: list[float]) -> None:
 
 @given(st.floats(1e-9, 1e3), st.lists(st.integers(0, 3), min_size=1, max_size=9))
 def test_spread_of_neighbours_is_ordered_and_inside(figure: float, steps: list[int]) -> None:
-    """Floats that are a few roundings apart."""
+    """The floats differ by a few roundings."""
     ladder = [figure]
     for _ in range(3):
         ladder.append(math.nextafter(ladder[-1], math.inf))
@@ -56,7 +56,7 @@ def test_spread_of_neighbours_is_ordered_and_inside(figure: float, steps: list[i
 
 
 def test_ratio_is_taken_round_by_round() -> None:
-    # The quotient of the medians would be 6/4 = 1.5.
+    # The ratio of the medians would be 6/4 = 1.5.
     assert timing.ratio(EAGER, COMPILED).median == 2.0
     assert timing.ratio(EAGER, EAGER) == timing.Spread(1.0, 1.0, 1.0)
 
@@ -83,7 +83,7 @@ def test_bandwidth_is_modelled_bytes_over_the_median() -> None:
 def test_break_even() -> None:
     found = timing.break_even(BENCHMARK)
     assert found is not None
-    # Savings of the rounds: 2, 4, 4, 5 and 0 ms, so 4; 2 s of compiling are 500 calls.
+    # Savings of the rounds: 2, 4, 4, 5 and 0 ms, so the median is 4; 2 s of compiling take 500 calls to recover.
     assert (found.calls, found.compile_seconds) == (500, 2.0)
     assert found.saved == pytest.approx(4e-3)
 

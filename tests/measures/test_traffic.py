@@ -1,4 +1,4 @@
-"""Traffic and arithmetic on records made by hand, where every figure can be counted on the fingers."""
+"""Traffic and arithmetic on small records made by hand, in which every figure can be counted."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_windows() -> None:
 
 
 def test_the_backward_of_a_pool_adds_each_gradient_once() -> None:
-    """With the positions that the forward kept; Metal's operator has none, and compares four values again for each."""
+    """The forward saved the positions; Metal's operator has none, and compares four values again for each."""
     inputs = (given("a", 1, 3, 4, 4), given("b", 1, 3, 8, 8), given("i", 1, 3, 4, 4))
     window = ((2, 2), (2, 2), (0, 0), (1, 1), False)
     kept = ("aten.max_pool2d_with_indices_backward.default", "other", (A, B, *window, Ref("i")))

@@ -1,4 +1,4 @@
-"""Answers of ``why`` in the words of the program: real patterns, each with what one would look for in the answer."""
+"""Answers of ``why`` in the words of the program: real patterns, each with the words that a reader would look for."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def test_lines_and_expressions_stand_in_place_of_buffers() -> None:
     assert answer.answer.startswith(f"`scores @ k.transpose(-1, -2)` ({second}) is a call of a library")
     text = str(answer)
     assert not INTERNAL.search(text.partition("\n")[2]), text
-    assert text.index("saved at most") < text.index("- ")  # the gain stands before the details
+    assert text.index("saved at most") < text.index("- ")  # the gain comes before the details
 
 
 def test_the_answer_about_lines_is_the_one_that_saves_most() -> None:
-    """A line's work is in forward and backward; one may ask with the lines alone."""
+    """A line's work is in forward and backward; the lines alone are a valid query."""
 
     def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         h = torch.tanh(x @ w)
@@ -94,7 +94,7 @@ def test_a_remedy_is_the_part_that_applies() -> None:
     record = capture(two_reductions, torch.rand(64, 48))
     answer = record.why(line(two_reductions, 1), line(two_reductions, 2))
     assert answer.reason == "different indices" and "same dimensions" in answer.remedy
-    assert "reshape" not in answer.remedy  # there is none to take out
+    assert "reshape" not in answer.remedy  # there is none to remove
 
 
 def test_nobody_is_told_to_take_out_a_reshape_that_is_not_there() -> None:
@@ -108,7 +108,7 @@ def test_nobody_is_told_to_take_out_a_reshape_that_is_not_there() -> None:
 
 @pytest.mark.full
 def test_templates_are_to_be_tried_where_there_are_some_and_they_are_not_timed_already() -> None:
-    """For the strip of a kernel: ``why`` itself advises nothing that would leave this capture as it is."""
+    """The advice is for the kernel's strip: ``why`` itself advises nothing that leaves this capture unchanged."""
     pytest.importorskip("triton")
     given = torch.rand(256, 256, dtype=torch.float16), torch.rand(256, 256, dtype=torch.float16)
     (pair,) = _pairs(capture(product_and_relu, *given, target="h100"))
@@ -128,7 +128,7 @@ def _pairs(record: Capture) -> tuple:
 
 
 def test_evidence_names_buffers_in_the_words_of_the_program() -> None:
-    """op0 and op1 are of one line; what reaches no line keeps its name."""
+    """op0 and op1 belong to one line; a buffer that leads to no line keeps its name."""
     words = UserWords(samples_findings.told(), "0/0", "forward")
     line = "a part of `torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5)"
     assert words.evidence("both touch op0, op1; 3 against 4") == f"both touch {line}; 3 against 4"
@@ -150,7 +150,7 @@ class Doubled(torch.nn.Module):
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells columns from 3.11 on")
 def test_what_a_checkpoint_computes_again_is_not_called_a_backward() -> None:
-    """By hand: two linear layers run forward, and the backward runs the first one again for the derivative of silu."""
+    """By hand: two linear layers run forward, and the backward recomputes the first one for the derivative of silu."""
     net, x = Doubled(), torch.rand(8, 16, requires_grad=True)
     record = capture(lambda x: checkpoint(net, x, use_reentrant=False).sum(), x)
     again = [
@@ -166,7 +166,7 @@ def test_what_a_checkpoint_computes_again_is_not_called_a_backward() -> None:
     counts = {event.key: event.count for event in profile.key_averages()}
     assert (
         counts["aten::addmm"] == 2 + 1 + 1 and gradient.shape == x.shape
-    )  # eager computes both layers again
+    )  # eager PyTorch recomputes both layers
     others = [
         UserWords(record, "0/0", "backward").group(node.name)
         for node in record.compilations[0].graphs["backward.groups"].nodes

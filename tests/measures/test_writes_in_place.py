@@ -1,7 +1,7 @@
-"""Operators that write in place and of which nothing came: the reason, held against eager PyTorch.
+"""Reasons for in-place operators without any effect in the code, against eager PyTorch.
 
-Each program is run without a compiler, with two numbers in the place of the one that it writes. Where result or input
-differ, something reads what it writes, whatever was compiled.
+Each program runs without a compiler, with two different values in place of the one that the operator writes. If result
+or input differ, something reads the written value, whatever was compiled.
 """
 
 from __future__ import annotations

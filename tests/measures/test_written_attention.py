@@ -1,4 +1,4 @@
-"""Attention that a program writes out: the call that is named computes the same, and nothing else is taken for one."""
+"""Attention that a program writes out: the suggested call computes the same, and no other code counts as attention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCORES = 2 * 3 * 8 * 8 * 4
 
 
 def found(program: Attention) -> tuple[WrittenAttention, ...]:
-    """The attentions of a program on two batches of three heads: eight places, of four numbers each."""
+    """Written-out attentions of a program on two batches of three heads: eight positions, with four numbers each."""
     return written_attention(compile_lens.capture(program, *(torch.rand(2, 3, 8, 4) for _ in range(3))))
 
 
@@ -95,7 +95,7 @@ def test_what_is_followed_or_cannot_be_is_not_advised(program: Attention) -> Non
 
 
 def test_what_inductor_replaces_is_not_advised() -> None:
-    """Its pattern takes this program: its graph has the call already."""
+    """Inductor's pattern matches this program: its graph already has the call."""
     whole = compile_lens.capture(plain, *(torch.rand(2, 3, 8, 4) for _ in range(3)))
     targets = [node.target for node in whole.compilations[0].graphs["inference"].nodes]
     assert any("scaled_dot_product" in target for target in targets)

@@ -1,4 +1,4 @@
-"""A contest as text: a line for each contender, and no source."""
+"""A contest as text: a line for each candidate, and no source."""
 
 from __future__ import annotations
 

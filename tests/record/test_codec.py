@@ -1,4 +1,4 @@
-"""The JSON form: exact round trips, and a clear refusal of everything that is not a record."""
+"""The JSON format round-trips exactly, and anything that is not a record is refused with a clear error."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
 
 @functools.cache
 def strategy(hint: Any) -> st.SearchStrategy[Any]:
-    """Objects of a type hint of the record. A hint of a new kind fails here: the test must grow with it."""
+    """Objects for a type hint of the record. A new kind of hint fails here, and the test must be extended."""
     if hint in PLAIN:
         return PLAIN[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if Ref in args:  # a Value, however far typing has unrolled it
+    if Ref in args:  # a Value, however far typing has expanded it
         return VALUES
     if origin is tuple and args[-1] is Ellipsis:
         return st.lists(strategy(args[0]), max_size=2).map(tuple)
@@ -81,12 +81,12 @@ def objects(cls: Any) -> st.SearchStrategy[Any]:
     own = vars(sys.modules[cls.__module__])
     hints = typing.get_type_hints(cls, {**vars(graph_module), **vars(record_module), **own})
     fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name != "unknown_fields"}
-    if cls is Graph:  # the one class that holds itself: one level is enough
+    if cls is Graph:  # the only recursive class: one level is enough
         fields.pop("subgraphs")
     if cls is Capture:
         fields.pop("schema_version")
     made = st.builds(cls, **{name: st.deferred(lambda h=h: strategy(h)) for name, h in fields.items()})
-    if cls is Compilation:  # each stage stands once
+    if cls is Compilation:  # each stage occurs once
         return made.map(lambda c: dataclasses.replace(c, stages=tuple({s.key: s for s in c.stages}.values())))
     if cls is not Graph:
         return made
@@ -95,7 +95,7 @@ def objects(cls: Any) -> st.SearchStrategy[Any]:
 
 
 def exactly(value: Any) -> Any:
-    """A form in which 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    """A representation that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.name != "unknown_fields"]
         return (type(value).__name__, [(name, exactly(getattr(value, name))) for name in fields])
@@ -328,7 +328,7 @@ def test_random_json_is_a_capture_or_a_record_error(data: dict[str, Any]) -> Non
 
 
 def places(data: Any) -> list[tuple[Any, Any]]:
-    """Every place of a JSON value, as its container and key."""
+    """Every place in a JSON value, as its container and key."""
     items = (
         list(data.items())
         if isinstance(data, dict)

@@ -1,5 +1,5 @@
-"""A record whose lists were emptied is refused where another part of it rests on them. What two parts of a record say
-is written down here by hand; a record of ours is consistent, and opens."""
+"""A record with an emptied list is refused if another part of it depends on the list. The dependencies between parts
+are written by hand here; our own records are consistent, and open."""
 
 from __future__ import annotations
 

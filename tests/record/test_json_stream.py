@@ -1,4 +1,4 @@
-"""JSON from outside: limits on what is held, nesting and types, and none on the size of a file."""
+"""JSON from outside: limits on memory, nesting and types, and none on the size of a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_numbers_that_are_none_are_no_times(tmp_path: Path, number: str) -> None
     try:
         assert len(read_trace(trace(tmp_path, text)).runs) == 1
     except RecordError:
-        assert number.startswith("9")  # Python reads no number of so many digits
+        assert number.startswith("9")  # Python refuses to parse a number with so many digits
 
 
 @pytest.mark.parametrize("levels", [200, 100_000])

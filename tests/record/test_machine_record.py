@@ -1,4 +1,4 @@
-"""Machine code of kernels as data: what it says, what it refuses, and that it crosses processes and files whole."""
+"""Machine code of kernels as data: its content, the input it refuses, and its way through processes and files."""
 
 from __future__ import annotations
 

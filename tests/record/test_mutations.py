@@ -1,6 +1,6 @@
-"""A record with something changed is refused, or every view and measure of it works: no error but our own.
+"""A mutated record is refused, or every view and measure of it works: the only errors are our own.
 
-The exhaustive tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` has them try that many (an hour, with drawings).
+The exhaustive tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` tries that many (an hour, with drawings).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_records_as_they_are() -> None:
     assert {i: errors for i, raw in enumerate(RAW[:3]) if (errors := mutations.bare(json.dumps(raw)))} == {}
 
 
-# A kernel of another phase than its module; a stage that stands twice; two nodes of one name; half a character in a
+# A kernel of another phase than its module; a duplicate stage; two nodes of one name; half of a surrogate pair in a
 # fold.
 @pytest.mark.parametrize("seed", [20_253, 20_297, 6_959, 244, 23_529])
 def test_changed_records_that_once_failed(seed: int) -> None:

@@ -1,5 +1,5 @@
-"""Logs of others beside counts by hand (``public_logs.json``). The logs are elsewhere: ``COMPILE_LENS_PUBLIC_LOGS`` is
-the folder ``tests/inputs`` of tlparse's repository, at the revision of the table."""
+"""Public logs, against counts by hand (``public_logs.json``). The logs are not included: ``COMPILE_LENS_PUBLIC_LOGS``
+is the folder ``tests/inputs`` of tlparse's repository, at the revision of the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = os.environ.get("COMPILE_LENS_PUBLIC_LOGS")
 
 
 def seen(program: Program) -> dict[str, int]:
-    """The counts of a program under the table's names."""
+    """Counts of a program under the table's names."""
     record, own = program.record, program.counts
     every = {
         "compiles": len(record.evaluations) + sum(skip.count for skip in record.library_skips),
@@ -36,7 +36,7 @@ def seen(program: Program) -> dict[str, int]:
 
 
 def without_ranks(counts: dict[str, int]) -> dict[str, int]:
-    """The counts that are not about several ranks."""
+    """Counts that do not concern several ranks."""
     return {what: count for what, count in counts.items() if what not in ("collectives", "graph_calls")}
 
 

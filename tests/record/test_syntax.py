@@ -1,4 +1,4 @@
-"""Python text is parsed though CPython raises, where another thread parses at the same time."""
+"""Python text is parsed even if CPython raises because another thread parses at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of kinds that the torch of the tests does not write, made by hand; what is right is counted in the text."""
+"""Logs of kinds that the tests' torch does not write, made by hand; the expected values are counted in the text."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_text_with_a_carriage_return_of_its_own_is_read() -> None:
 
 
 def test_an_entry_whose_text_cannot_be_read_counts() -> None:
-    """One letter of every text is another one: what there is, is known; what it says, is not."""
+    """One letter of every text is changed: its existence is known, its content is not."""
     damaged = "\n".join(
         line[:3] + "~" + line[4:] if line.startswith("\t") and len(line) > 5 else line
         for line in LOG.split("\n")
@@ -116,7 +116,7 @@ def test_the_operators_of_an_unreadable_graph_are_not_known() -> None:
 
 
 def test_a_lost_entry_makes_counts_lower_bounds() -> None:
-    """The line with which the graph's entry begins is cut: how many graphs there are, is not known."""
+    """The first line of the graph's entry is cut, so the number of graphs is unknown."""
     head = entry("dynamo_output_graph", None, GRAPH, "1/0").partition("\n")[0]
     record = read(LOG.replace(head, head[:-9]))
     assert record.lacks(claims.GRAPHS) and record.lacks(claims.BREAKS)
@@ -161,8 +161,8 @@ def test_a_backend_that_raised_failed(facts: dict[str, Any], outcome: str, head:
 
 
 def test_an_older_torch_says_no_breaks() -> None:
-    """Three codes of one function, each begun again: the two that another resumes have a break. The stack of an older
-    torch ends at the caller, and metrics name the code."""
+    """Three code objects of one function, each started again: the two that another one resumes have a break. An older
+    torch's stack ends at the caller, and its metrics name the code."""
     codes = [("f", 3), ("torch_dynamo_resume_in_f_at_5", 5), ("torch_dynamo_resume_in_f_at_7", 7)]
     log = names()
     called_by = [("main", 30), ("f", 5), ("torch_dynamo_resume_in_f_at_5", 7)]
@@ -200,7 +200,7 @@ def test_what_began_again_and_was_not_resumed_has_no_break() -> None:
 
 
 def test_guards_are_counted_as_torch_does() -> None:
-    """The printed tree has a check more for each way in which a dimension can be marked, and none of some settings."""
+    """The printed tree has an additional check for each way to mark a dimension, and none for some settings."""
     record = read(names() + compiled("0/0", guard_count=9, shape_env_guard_count=2))
     (visit,) = record.evaluations
     assert visit.guard_count == 10 and len(visit.guards) == 1
@@ -208,7 +208,7 @@ def test_guards_are_counted_as_torch_does() -> None:
 
 
 def test_what_aot_inductor_compiled_is_there() -> None:
-    """Two models, one with provenance and one without; a compile of a call stands between them."""
+    """There are two models, one with provenance and one without, and a compile of a call in between."""
     kernels = {"cpp_fused_sin_0:1": ["sin"], "extern_kernels.mm:2": ["mm"]}
     record = read(names() + ahead(kernels) + compiled("0/0") + ahead())
     assert [(one.kind, one.operators, one.inputs, one.modules) for one in record.ahead] == [
@@ -266,7 +266,7 @@ def test_an_exported_program_has_its_conditions() -> None:
 
 
 def exported(id: str = "0/0") -> str:
-    """A strict export: its graph has a number that no compile began, its metrics have none."""
+    """A strict export: no compile starts the id of its graph, and its metrics have no id."""
     return (
         entry("dynamo_output_graph", {"sizes": {}}, GRAPH, id)
         + entry("dynamo_cpp_guards_str", None, GUARDS, id)
@@ -275,7 +275,7 @@ def exported(id: str = "0/0") -> str:
 
 
 def test_a_strict_export_is_an_exported_program_and_no_compile() -> None:
-    """As many exports and compiles as were written, though torch may give both the same number."""
+    """There are as many exports and compiles as were written, though torch may give both the same id."""
     record = read(
         names() + exported() + exported() + compiled("0/0") + exported("1/0") + compiled("1/0", "g", 9)
     )
@@ -312,7 +312,7 @@ def test_the_lines_of_kernels_are_those_of_the_program() -> None:
 
 
 def test_blank_lines_between_and_inside_of_texts_are_no_damage() -> None:
-    """As an editor leaves a log that removes white space at the ends of lines."""
+    """An editor that strips trailing white space leaves a log like this."""
     text = GRAPH.replace("        cos", "\n        cos")
     log = names() + start("0/0") + entry("dynamo_output_graph", None, text, "0/0") + "\n"
     log += metrics("0/0", graph_op_count=None)
@@ -332,7 +332,7 @@ SPLIT = """class GraphModule(torch.nn.Module):
 
 
 def piece(name: str, first: int, last: int, index: int = 0) -> str:
-    """The entry with which vLLM begins to compile a piece."""
+    """The entry with which vLLM starts to compile a piece."""
     facts: dict[str, Any] = {"piecewise_index": index, "submod_name": name, "total_piecewise_compiles": 2}
     facts |= {"compile_range_start": first, "compile_range_end": last, "is_single_size": first == last}
     return artifact(
@@ -343,7 +343,7 @@ def piece(name: str, first: int, last: int, index: int = 0) -> str:
 
 
 def test_what_vllm_compiled_is_there() -> None:
-    """Two pieces, each for a range and for one size; attention between them is not compiled."""
+    """Two pieces, each for a range and for one size; the attention between them is not compiled."""
     config = {
         "model": "llama",
         "mode": "VLLM_COMPILE",
@@ -397,7 +397,7 @@ def test_what_vllm_compiled_is_there() -> None:
 
 
 def test_what_is_compiled_again_comes_before_graph_breaks_near_its_limit_or_not() -> None:
-    """Six cache entries of eight, and a break: the seventh call that differs is near to run eagerly for good."""
+    """Six of eight cache entries, and a break: the function is close to running eagerly for good."""
     limit = {"dynamo_config": '{"recompile_limit": 8}'}
     broken = start("1/0", "g", 9) + artifact("dynamo_graph_break_reason", BROKEN, "1/0")
     broken += entry("dynamo_output_graph", None, GRAPH, "1/0") + metrics("1/0")
@@ -412,7 +412,7 @@ def test_what_is_compiled_again_comes_before_graph_breaks_near_its_limit_or_not(
 
 
 def test_passes_of_vllm_without_a_piece_in_the_log_are_there() -> None:
-    """By hand: the first pass writes one line anew, the second one more; no entry begins a piece."""
+    """By hand: the first pass rewrites one line, the second adds one; no entry starts a piece."""
     before, first = "def forward(self, x):\n    a = x.sin()\n", "def forward(self, x):\n    a = fused(x)\n"
     log = names() + entry("graph_dump", {"name": "vllm_patterns.FusionPass"}, "def pattern_0(): ...", "0/0")
     log += artifact("before_post_grad_graph", before, "0/0")
@@ -443,7 +443,7 @@ def _of_rank(lines: str, rank: int) -> str:
 
 
 def test_a_log_without_its_beginning_is_not_whole() -> None:
-    """It is cut between two entries, so that each that is left can be read."""
+    """The log is cut between two entries, so that each remaining entry can be read."""
     whole = names() + compiled("0/0") + compiled("1/0", "g", 9)
     assert not read(whole).lacks(claims.GRAPHS)
     rest = entry("str", ["/a/other.py", 7]) + compiled("1/0", "g", 9)

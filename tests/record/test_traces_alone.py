@@ -1,4 +1,4 @@
-"""Traces of torch's profiler without a record, made by hand; and public ones beside counts by hand
+"""Profiler traces without a record: some made by hand, and public ones against counts by hand
 (``public_traces.json``): ``COMPILE_LENS_PUBLIC_TRACES`` is the folder ``tests/data`` of the repository named there."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def event(cat: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any)
 
 
 def events(runtime: str, launch: str) -> list[dict[str, Any]]:
-    """Two calls of a compiled region, in each a graph with one launch, and one launch of Python's own."""
+    """Two calls of a compiled region, each with a graph with one launch, and one launch from eager Python."""
     made = [event("cpu_op", "aten::add", 300, 10), event(runtime, launch, 302, 2, correlation=3)]
     made += [event("kernel", "add_kernel", 305, 4, 7, correlation=3), {"ph": "M", "name": "process_name"}]
     for call in (1, 2):
@@ -150,7 +150,7 @@ def test_a_public_trace_has_what_was_counted(name: str) -> None:
 
 
 def test_launches_of_two_processes_with_the_same_number_are_not_added_up(tmp_path: Path) -> None:
-    """By hand: each of two processes has two calls with one launch of 5 µs, and one launch of 4 µs of Python's own."""
+    """By hand: each of two processes has two calls with one launch of 5 µs, and one eager launch of 4 µs."""
     other = [{**one, "pid": 10} for one in events("cuda_runtime", "cudaLaunchKernel")]
     profile = measured(tmp_path, [*events("cuda_runtime", "cudaLaunchKernel"), *other])
     assert sum(one.count for one in profile.kernels) == 6

@@ -1,4 +1,4 @@
-"""No false accusation by ``divergence``, over OpInfo in float32 and bfloat16 and over models, forward and backward."""
+"""``divergence`` makes no false accusation over OpInfo in float32 and bfloat16 or over models, forward or backward."""
 
 from __future__ import annotations
 

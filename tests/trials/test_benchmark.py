@@ -1,4 +1,4 @@
-"""Measurement: what is timed is what is said, ways take turns, and the user's things are as before."""
+"""A benchmark times what it reports, alternates between the variants, and leaves the user's objects unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measured(made: Capture) -> Benchmark:
 
 
 def quiet(found: Benchmark) -> tuple[str, ...]:
-    """The notes, but what a busy machine is told."""
+    """Notes without the one about a busy machine."""
     return tuple(n for n in found.notes if "busy with other work" not in n)
 
 
@@ -72,9 +72,9 @@ def test_gradients_take_longer_than_the_forward_alone(made: Capture) -> None:
     def least(found: Benchmark, name: str, what: str) -> float:
         series = timing.find(found, name, what)
         assert series is not None
-        return min(series.seconds)  # what disturbs a machine only slows it down
+        return min(series.seconds)  # a disturbance only slows a machine down
 
-    # A machine may be so busy that no sample of one was undisturbed.
+    # A machine may be so busy that every sample of a measurement was disturbed.
     tried = (measured(made if i == 0 else benchmark(wave, leaf(), seconds=0.2)) for i in range(3))
     assert any(
         all(least(found, name, BOTH) > least(found, name, FORWARD) for name in ("eager", NOTHING))
@@ -130,7 +130,7 @@ def test_the_capture_is_a_built_one(made: Capture) -> None:
     assert "forward+backward" in text and NOTHING in text and "break-even" in text
 
 
-# The user's things.
+# The user's objects.
 @pytest.mark.exhaustive
 @builds
 def test_nothing_of_the_user_is_changed() -> None:
@@ -235,7 +235,7 @@ def test_gradients_are_those_of_autograd_and_leave_no_grad() -> None:
 
     how = ResultGradients.of(fn())
     assert how is not None and {id(t) for t in how.leaves} == {id(x), id(w)}
-    for _ in range(2):  # each call has a graph of its own
+    for _ in range(2):  # each call has its own graph
         by_leaf = dict(zip([id(t) for t in how.leaves], how.take(fn()), strict=True))
         torch.testing.assert_close(by_leaf[id(x)], torch.cos(x) * w)
         torch.testing.assert_close(by_leaf[id(w)], torch.sin(x) + 2)
@@ -280,7 +280,7 @@ def test_a_leaf_with_two_edges_has_one_gradient() -> None:
         torch.testing.assert_close(gradients, [3 * x.detach()])
 
 
-# Turns.
+# Alternation.
 def test_ways_take_turns_in_changing_order() -> None:
     order: list[str] = []
     rounds: list[int] = []
@@ -330,7 +330,7 @@ def test_without_a_gpu_nothing_is_profiled() -> None:
 
 
 def test_on_the_cpu_no_kernels_of_a_gpu_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a machine that has one too: a lesson on the CPU was told that the profiler saw none of its launches."""
+    """Even if the machine has a GPU, a benchmark on the CPU does not look for launches in the profiler."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     assert clock_of("cpu").kernels(lambda: torch.ones(3)) is None

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 
 
 def pending(tensor: torch.Tensor) -> Any:
-    """A result of a collective that has ended."""
+    """The result of a completed collective."""
     from torch.distributed._functional_collectives import AsyncCollectiveTensor
 
     wrapper = AsyncCollectiveTensor(tensor)

@@ -1,4 +1,4 @@
-"""Memory of a comparison with eager, and comparisons of large tensors part by part."""
+"""Memory of a comparison with eager, and comparisons of large tensors in parts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ print(json.dumps({"eager": of_eager + given, "divergence": peak() - before + giv
 def test_a_comparison_takes_at_most_five_times_the_memory_of_eager(model: str, kind: str, dtype: str) -> None:
     child = subprocess.run(
         [sys.executable, "-c", SCRIPT, model, kind, dtype],
-        # What is freed goes back at once: of smaller blocks the C library keeps some, on either side.
+        # Large blocks are returned to the system at once; the C library keeps some smaller ones, on either side.
         env=os.environ | {"OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "1048576"},
         stdout=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""A copied call: its tensors stand to each other as those of the call do, and nothing of the call is touched."""
+"""Tensors of a copied call alias each other like those of the call, and nothing of the call is touched."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Batch:
 
 
 class Marked(torch.Tensor):
-    """A class that adds nothing but its name."""
+    """A subclass that adds only its name."""
 
 
 def test_one_tensor_stays_one_wherever_it_stands() -> None:
@@ -55,7 +55,7 @@ def test_views_are_views_of_the_copy(grad: bool) -> None:
     for one, two in zip(given, made, strict=True):
         assert facts(one) == facts(two) and torch.equal(one, two) and not shared(one, two)
     assert all(shared(made[0], other) for other in made)
-    if grad:  # a gradient of a view reaches what it is a view of
+    if grad:  # a gradient of a view reaches its base
         (got,) = torch.autograd.grad(made[1].sum() + made[0].sum(), made[0])
         assert got.tolist() == [[1.0] * 4, [2.0] * 4, [1.0] * 4]
     with torch.no_grad():

@@ -72,7 +72,7 @@ def test_operation_line_and_cause_are_named(name: str) -> None:
     assert divergence.agrees is False and not divergence
     cause = divergence.cause
     assert len(divergence.attempts) <= 16
-    if error.kind == "capture by Dynamo":  # all that is after it does what it should
+    if error.kind == "capture by Dynamo":  # every later stage is right
         assert cause is not None and cause.kind == error.kind and cause.transformation is None
         return
     accused(error, cause)
@@ -110,7 +110,7 @@ def test_equal_values_have_no_cause() -> None:
 
 @pytest.mark.full
 def test_inputs_are_compared_as_they_are_given() -> None:
-    """The capture makes the call, too, and what it leaves has no Cholesky factor."""
+    """The capture also runs the call, and leaves inputs that have no Cholesky factor."""
     module = torch.nn.BatchNorm1d(4)
 
     def f(x: torch.Tensor) -> torch.Tensor:
@@ -162,7 +162,7 @@ def _long() -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.exhaustive
 def test_a_long_sum_of_what_cancels_is_no_error() -> None:
-    """A loop over rows adds one after another: ten times as far from float64 as eager, whose sums are a tree."""
+    """A loop over rows adds sequentially: the error is ten times that of eager, which sums in a tree."""
     x, b = _long()
     want = torch.autograd.grad(shifted_wave(x, b).sum(), b)[0]
     rows = torch.zeros(64)
@@ -305,7 +305,7 @@ def stored(x: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
 
 
 def _last_graph_of_dynamo(function: Any, args: tuple[Any, ...]) -> Any:
-    """Compile by plain torch with AOTAutograd, and return the graph that Dynamo handed over last."""
+    """Compile by plain torch with AOTAutograd, and return the last graph that Dynamo handed over."""
     from torch._dynamo.backends.common import aot_autograd
 
     graphs: list[Any] = []
@@ -324,7 +324,7 @@ def _last_graph_of_dynamo(function: Any, args: tuple[Any, ...]) -> Any:
 @pytest.mark.cases(quick=0, full=1)
 @pytest.mark.parametrize("name", ["buffer", "mul_", "copy_"])
 def test_a_write_that_dynamo_loses_when_autograd_restarts_it(name: str) -> None:
-    """AOTAutograd has Dynamo trace again, and that graph lacks the write; the backend eager gets the first one."""
+    """AOTAutograd makes Dynamo trace again, and that graph lacks the write; the backend eager gets the first one."""
     number = torch.tensor(5.0, dtype=torch.float64)
     function, args = {
         "buffer": (Counter(), (torch.ones(3),)),
@@ -345,7 +345,7 @@ def test_a_write_that_dynamo_loses_when_autograd_restarts_it(name: str) -> None:
 
 
 def _attempts(total: int, culprit: int) -> tuple[int, list[str]]:
-    """Return the place at which a search among transformations ends, and its attempts."""
+    """Return the position at which a search among transformations ends, and its attempts."""
     search: Any = object.__new__(causes._Search)
     search.counted = Limit()
     search.counted.counts[LOWERING] = total
@@ -383,8 +383,8 @@ def test_autograd_is_blamed_only_if_its_input_is_right(handed_over: bool | None,
 
 
 def _levels(wrong: int, handed_over: bool | None) -> tuple[str, list[str]]:
-    """Return the cause if the lowest levels give the other value, and the attempts; whether the graph that AOTAutograd
-    was handed is right is a matter of its own."""
+    """Return the cause if the lowest levels give the other value, and the attempts; ``handed_over`` tells if the graph
+    for AOTAutograd is right."""
     search: Any = object.__new__(causes._Search)
     levels: list[str] = []
 

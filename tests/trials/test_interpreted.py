@@ -1,4 +1,4 @@
-"""Generated Triton, run in its interpreter, against eager: agreement where it is right, and not where it is wrong."""
+"""Generated Triton runs in its interpreter: correct code agrees with eager, and incorrect code does not."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_reference_computes_what_the_operators_do(backward: bool) -> None:
-    """Against PyTorch's own attention by products, and derivatives by autograd."""
+    """The oracle is PyTorch's own attention by products, with derivatives by autograd."""
     from compile_lens._torch.targets import reference_attention
 
     generator = torch.Generator().manual_seed(4)
@@ -108,7 +108,7 @@ def test_attention_with_a_mask_agrees_and_with_dropout_was_not_run() -> None:
 
 @pytest.mark.full
 def test_a_checkpoint_with_dropout_draws_the_same_numbers_again() -> None:
-    """The gradient of an element is 0 where eager's own forward dropped it, so that another draw differs."""
+    """The gradient of an element is 0 if eager's own forward dropped it, so another draw would differ."""
 
     def dropped(x: torch.Tensor) -> torch.Tensor:
         y = torch.utils.checkpoint.checkpoint(
@@ -183,7 +183,7 @@ def test_memory_that_nothing_wrote_is_not_comparable_here_either() -> None:
 
     found = capture(fn, rand(10), target="h100").verify(fn, rand(10))
     assert found.verdict == "not comparable: uninitialised memory" and found.ok is None, str(found)
-    first, second, *_ = found.comparisons  # and the gradient
+    first, second, *_ = found.comparisons  # the second is the gradient
     assert first.ok and first.max_abs == first.max_abs and second.max_abs != second.max_abs
 
 
@@ -317,8 +317,8 @@ if __name__ == "__main__":
 
 @pytest.mark.exhaustive
 def test_which_of_function_graph_and_code_differs_is_said(child: Callable[..., str]) -> None:
-    """A sine that is lowered as a cosine: the code alone is wrong; a branch on the device makes function and graph
-    two things besides."""
+    """With a sine lowered as a cosine only the code is wrong; with a branch on the device, function and graph differ
+    too."""
     assert child(LOWERED_WRONGLY).splitlines() == [
         "True True",
         "DISAGREES False True",
@@ -389,7 +389,7 @@ def partly_there(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_a_graph_that_cannot_be_run_drops_no_other() -> None:
-    """The program's own operator has no kernel for the CPU; the graph before it is still compared."""
+    """The custom operator has no kernel for the CPU; the graph before it is still compared."""
     x = torch.rand(8)
     report = capture(partly_there, x, target="h100").verify(partly_there, x)
     assert report.verdict == "agrees in part" and report.ok is None, str(report)

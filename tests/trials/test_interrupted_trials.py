@@ -1,4 +1,4 @@
-"""An interrupt ends a long piece of work, also one that Python drops: in ``__del__`` and weak callbacks."""
+"""An interrupt ends a long piece of work, even one that Python drops: in ``__del__`` and weakref callbacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compile_lens.trials.progress import interrupts
 
 pytestmark = [
     pytest.mark.torch,
-    # That it is dropped is the point.
+    # The dropped exception is intended.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -27,17 +27,17 @@ SWITCHES = ["pattern_matcher", "aggressive_fusion", "combo_kernels", "reorder_fo
 
 
 class Held:
-    """Something to refer to weakly."""
+    """The target of a weak reference."""
 
 
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(1_000):  # Python calls the handler between two instructions of its own
+    for _ in range(1_000):  # Python calls the handler between two of its own instructions
         pass
 
 
 def dropped() -> None:
-    """An interrupt while Python runs a callback: the exception is printed and gone."""
+    """Interrupt Python in a callback: the exception is printed and dropped."""
     held = Held()
     reference = weakref.ref(held, lambda _: interrupt())
     del held
@@ -45,7 +45,7 @@ def dropped() -> None:
 
 
 class Calls:
-    """A function whose call of that number drops an interrupt. Its counter is no state that is put back."""
+    """A function that drops an interrupt in its call with this number. The restored state leaves out its counter."""
 
     def __init__(self, number: int) -> None:
         self.number, self.numbers = number, itertools.count(1)
@@ -63,7 +63,7 @@ class Calls:
 
 @pytest.fixture(autouse=True)
 def pythons_own() -> Iterator[None]:
-    """Python's handler, which a worker of pytest-xdist may not have; afterwards what there was."""
+    """Python's handler, which a pytest-xdist worker may lack; the previous one is restored."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -72,11 +72,11 @@ def pythons_own() -> Iterator[None]:
 
 
 def test_python_drops_it() -> None:
-    dropped()  # else the tests below say nothing
+    dropped()  # otherwise the tests below prove nothing
 
 
 def test_what_if_ends_after_the_switch_in_which_it_was_dropped() -> None:
-    calls = Calls(number=3)  # the second trial: the first call is that of the capture as it is
+    calls = Calls(number=3)  # the second trial: the first call is the unchanged capture
     found = what_if(calls, torch.rand(8, 8), switches=SWITCHES)
     assert next(calls.numbers) == 4
     assert found.interrupted and [t.name for t in found.trials] == SWITCHES[:2]
@@ -108,7 +108,7 @@ def test_comparing_ends_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loop(work: Callable[[int], Any], times: int = 5) -> int:
-    """How often it was done."""
+    """Return the number of completed iterations."""
     done = 0
     with interrupts() as check:
         for number in range(times):

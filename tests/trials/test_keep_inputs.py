@@ -1,4 +1,4 @@
-"""Inputs that are temporaries: ``verify`` names the option that keeps them, and uses what it kept."""
+"""Temporary inputs: ``verify`` names the option that keeps them, and uses the kept ones."""
 
 from __future__ import annotations
 

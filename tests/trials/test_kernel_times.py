@@ -1,4 +1,4 @@
-"""The time of each kernel, line and module of a call, with a clock around each launch."""
+"""Times of each kernel, line and module of a call, with a clock around each launch."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_bad_input() -> None:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Let each launch take one thread: several wait for each other while the machine has other work."""
+    """Limits each launch to one thread: several would wait for each other on a busy machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -138,7 +138,7 @@ def towers(order: tuple[int, ...]) -> tuple[Any, tuple[torch.Tensor, ...]]:
 
 
 def traced(f: Any, inputs: tuple[torch.Tensor, ...]) -> dict[int, float]:
-    """Return the time of torch's own trace by the number of rows that a product takes."""
+    """Return the times in torch's own trace, keyed by the number of rows of a product."""
     torch._dynamo.reset()
     compiled = torch.compile(f)
     compiled(*inputs)
@@ -168,9 +168,9 @@ def test_the_most_expensive_lines_are_those_of_a_trace_and_the_times_add_up(
     profile = capture.profile
     assert profile is not None and profile.seconds / profile.calls > 1e-3
     expected = [of_rows[rows] for rows in sorted(times, key=times.__getitem__, reverse=True)]
-    # The sum of the last line shares a kernel, which the trace does not divide.
+    # The sum of the last line is in a shared kernel, which the trace does not divide.
     assert [line.text for line in by_line(profile) if line.text in texts][:3] == expected[:3]
-    # The launches and what the wrapper itself takes, beside the wall time of the calls.
+    # The launches and the wrapper's own time, against the wall time of the calls.
     within = sum(graph.seconds for graph in profile.graphs)
     assert 0.9 * profile.seconds <= within <= profile.seconds
     assert all(sum(kernel.seconds for kernel in graph.kernels) <= graph.seconds for graph in profile.graphs)

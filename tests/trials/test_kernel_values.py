@@ -1,4 +1,4 @@
-"""Values at each kernel of a call: how far eager and compiled code are from float64, and the first that differs."""
+"""Values at each kernel of a call: the distance of eager and compiled code to float64, and the first that differs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_values_that_a_kernel_stores_are_compared_with_float64() -> None:
     assert values["mul"].compiled == pytest.approx(apart(plain, exact), rel=1e-6)
     assert values["amax"].eager == values["amax"].compiled == 0.0
     total = (x - x.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
-    power = (x - x.amax(-1, keepdim=True)).exp()  # the graph has the softmax in pieces
+    power = (x - x.amax(-1, keepdim=True)).exp()  # the graph has the softmax decomposed
     assert values["mul"].eager == pytest.approx(apart(power / total * x.sin(), exact), rel=1e-6)
     wide = (x.double() - x.double().amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
     spacing = 2.0 ** torch.floor(torch.log2(wide)) * 2.0**-23
@@ -114,7 +114,7 @@ def test_random_numbers_and_their_readers_are_not_compared() -> None:
 
 @contextlib.contextmanager
 def wrong(operator: Any, change: Any) -> Iterator[None]:
-    """Let the code of an operator compute what ``change`` makes of its arguments."""
+    """Make the code of an operator use the arguments that ``change`` returns."""
     real = lowering.lowerings[operator]
 
     def lowered(*args: Any, **kwargs: Any) -> Any:
@@ -126,7 +126,7 @@ def wrong(operator: Any, change: Any) -> Iterator[None]:
 
 def running(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     y = (x @ w).sin()
-    z = y.cumsum(0)  # its gradient is turned around twice
+    z = y.cumsum(0)  # its gradient is flipped twice
     return (z * z).mean()
 
 
@@ -266,11 +266,11 @@ def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
         divergence = compile_lens.divergence(error.function, *args, **error.options)
     assert divergence.agrees is False and divergence.doubt == ""
     first = divergence.first_value
-    if error.kind == "decomposition":  # the graph that Inductor is given has the error
+    if error.kind == "decomposition":  # the error is already in Inductor's input graph
         assert first is None
         return
     assert first is not None
-    if first.phase != "backward" and error.kind != "memory reuse":  # there the value before is overwritten
+    if first.phase != "backward" and error.kind != "memory reuse":  # memory reuse overwrites an earlier value
         assert all(
             first.frames[0].line >= line for file, line in error.lines if first.frames[0].file.endswith(file)
         )

@@ -1,4 +1,4 @@
-"""``verify`` and rounding: a run in double precision that is one, and values that depend on rounding."""
+"""``verify`` and rounding: the run in double precision is a real one, and some values depend on rounding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fresh() -> Any:
 
 
 def orthogonal(g: torch.Tensor, narrow: bool = True) -> torch.Tensor:
-    """Newton-Schulz in bfloat16, as the optimizer Muon has it."""
+    """Newton-Schulz in bfloat16, as in the optimizer Muon."""
     x = g.bfloat16() if narrow else g
     x = x / (x.norm() + 1e-7)
     for _ in range(5):
@@ -61,11 +61,11 @@ def test_a_step_that_casts_to_bfloat16_itself_agrees() -> None:
     g = torch.randn(64, 64)
     report = capture(orthogonal, g).verify(orthogonal, g)
     assert report.ok is True, full(report)
-    assert (report.comparisons[0].eager_abs or 0) > 1e-6  # the run in double precision was one
+    assert (report.comparisons[0].eager_abs or 0) > 1e-6  # the run in double precision is a real one
 
 
 def edges(x: torch.Tensor) -> Any:
-    """Numbers on the edge of a rounding: eager's own jump where the input changes by one unit in the last place."""
+    """Numbers at a rounding boundary: eager itself jumps if the input changes by one unit in the last place."""
     y = torch.arange(4096) / 2 + 0.5
     return (y * (x.exp().log() / x)).floor().int()
 

@@ -1,4 +1,4 @@
-"""A call that can be repeated: what it reaches is put back."""
+"""A repeatable call: everything that it reaches is restored."""
 
 from __future__ import annotations
 

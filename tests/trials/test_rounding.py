@@ -1,4 +1,4 @@
-"""A value of the compiled function beside those that eager computes from inputs one unit in the last place apart."""
+"""Values of the compiled function against eager's values for inputs that differ by one unit in the last place."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ONES = torch.ones(3)
 @pytest.mark.parametrize(
     ("mine", "others", "expected"),
     [
-        (torch.ones(2), [torch.ones(2), ONES], True),  # eager, too, has another size from other inputs
+        (torch.ones(2), [torch.ones(2), ONES], True),  # eager, too, returns another size for other inputs
         (torch.ones(2), [ONES, ONES], False),
         (ONES + 1e-3, [ONES + 1e-3], True),
         (ONES + 1e-3, [ONES], False),
-        (ONES + 1e-3, [torch.ones(2)], False),  # nothing of this size to compare with
+        (ONES + 1e-3, [torch.ones(2)], False),  # no value of this size to compare with
         (ONES.double(), [ONES.double()], False),
     ],
 )

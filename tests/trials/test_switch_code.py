@@ -1,4 +1,4 @@
-"""The code to copy for a switch: run in another process with plain torch, it sets what it says."""
+"""The code to copy for a switch: in another process with plain torch, it sets what it promises."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ print("RESULT" + json.dumps({"seen": [seen(*one) for one in given["seen"]], "cod
 
 
 def plain(seen: list[tuple[str, list[str]]], code: list[str]) -> Any:
-    """What plain torch, in a process without any of our code, sees inside the compiles that the texts ask for."""
+    """Settings that plain torch, in a process without our code, has inside the compiles that the texts start."""
     done = subprocess.run(
         [sys.executable, "-c", PLAIN],
         input=json.dumps({"seen": seen, "code": code}),
@@ -124,12 +124,12 @@ def test_each_line_sets_what_it_says() -> None:
     asked: list[tuple[str, dict[str, Any], bool]] = []
     for switch in SWITCHES:
         if switch.compiling.keys() - inspect.signature(torch.compile).parameters.keys():
-            continue  # this torch does not have it
+            continue  # this torch lacks the option
         wanted = {**switch.options, **switch.partitioner}
         asked.append((applied(f, switch, {}), wanted, switch.name == "dynamic"))
     pair = merged((BY_NAME["activation_memory_budget"], BY_NAME["combo_kernels"], BY_NAME["dynamic"]))
     asked.append((applied(f, pair, {}), {**pair.options, **pair.partitioner}, True))
-    # Beside what was given: values, one that is no literal (it stands in a name), and a module.
+    # In addition to the given options: values, one that is not a literal (a variable has it), and a module.
     own = {"options": {"max_fusion_size": 8, "cpp.simdlen": 256}, "fullgraph": True, "backward": False}
     beside = {"max_fusion_size": 8, "cpp.simdlen": 256, "combo_kernels": True}
     asked.append((applied(f, BY_NAME["combo_kernels"], own), beside, False))
@@ -158,7 +158,7 @@ def test_the_line_gives_the_code_of_the_trial() -> None:
         (code,) = own
         assert (
             code.partition("\n")[2] == made.code["inference"].partition("\n")[2]
-        )  # the first numbers the graph
+        )  # the first line numbers the graph
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Results that depend on the order of equal elements, which torch does not promise, are not called different."""
+"""Results that depend on the order of equal elements, which torch does not guarantee, do not count as different."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X = torch.tensor([[2.0, 1.0, 2.0, 1.0, 3.0, 3.0], [0.0, 0.0, 0.0, 5.0, 5.0, 1.0]
 
 
 def last_of_equal(x: torch.Tensor, descending: bool = False) -> torch.Tensor:
-    """A sort that is right and puts equal elements the other way round: by hand, in Python."""
+    """A correct sort that puts equal elements in reverse order: by hand, in Python."""
     rows = [
         sorted(range(x.shape[1]), key=lambda i, row=row: (-row[i] if descending else row[i], -i))
         for row in x.tolist()
@@ -28,7 +28,7 @@ def last_of_equal(x: torch.Tensor, descending: bool = False) -> torch.Tensor:
 
 Function = Callable[[torch.Tensor], Any]
 CASES: dict[str, tuple[Function, Function, bool]] = {
-    # What eager PyTorch computes, another way to compute it, and whether that is as right.
+    # The eager function, another way to compute it, and whether that is equally right.
     "argsort": (lambda x: x.argsort(1), last_of_equal, True),
     "descending": (lambda x: x.sort(1, True)[1], lambda x: last_of_equal(x, True), True),
     "topk": (lambda x: x.topk(2)[1], lambda x: 5 - x.flip(1).topk(2)[1], True),

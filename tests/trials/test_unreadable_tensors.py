@@ -1,4 +1,4 @@
-"""``verify`` and tensors that operators cannot read: their memory is freed, or their class lacks the operator."""
+"""``verify`` and tensors that operators cannot read: their memory was freed, or their class lacks the operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def freed(size: int = 8, left: int = 0) -> torch.Tensor:
 
 
 class Sharded(nn.Module):
-    """Gathers a parameter for the call and frees it afterwards, as FSDP2 does."""
+    """Gathers a parameter for the call and frees it afterwards, like FSDP2."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Sharded(nn.Module):
 
 
 class Scaled(torch.Tensor):
-    """A wrapper that implements ``mul`` and ``detach`` alone: neither ``equal`` nor ``clone``."""
+    """A wrapper that implements only ``mul`` and ``detach``: neither ``equal`` nor ``clone``."""
 
     @staticmethod
     def __new__(cls, numbers: torch.Tensor, scale: torch.Tensor) -> Scaled:
@@ -79,7 +79,7 @@ class Scaled(torch.Tensor):
 
 
 class Opaque(torch.Tensor):
-    """A class that runs nothing and does not say what it holds."""
+    """A class that runs nothing and does not reveal its content."""
 
     @staticmethod
     def __new__(cls, size: int) -> Opaque:
@@ -225,7 +225,7 @@ def test_snapshots_of_tensors_of_all_kinds(make: Any) -> None:
 
 @pytest.mark.full
 def test_a_gradient_that_is_a_zero_tensor_is_compared() -> None:
-    """Torch has no memory for it, and raises where its address is asked for."""
+    """Torch has no memory for it, and raises when its address is read."""
     x = torch.rand(8, requires_grad=True)
     torch.sgn(x).sum().backward()
     zeros = x.grad

@@ -1,6 +1,6 @@
 """The verdict of ``verify`` against plain ``torch.compile``, over OpInfo and over models.
 
-Plain torch compiles each in another call, and ``torch.testing.assert_close`` compares its values with eager PyTorch's.
+Plain torch compiles each in a separate call, and ``torch.testing.assert_close`` compares its values with eager's.
 """
 
 from __future__ import annotations

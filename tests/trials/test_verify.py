@@ -1,4 +1,4 @@
-"""``verify`` against programs whose compiled side is right, and against the same with an error planted."""
+"""``verify`` against programs with correct compiled code, and against the same programs with a planted error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Named = collections.namedtuple("Named", "left right")
 
 
 class Node:
-    """What torch knows how to open, and Python does not."""
+    """A container that torch can flatten, and Python cannot."""
 
     __slots__ = ("inner",)
 
@@ -55,7 +55,7 @@ torch.utils._pytree.register_pytree_node(
 
 
 class Output(collections.OrderedDict):  # type: ignore[type-arg]
-    """As the model outputs of libraries: a dict with attributes."""
+    """Like the model outputs of libraries: a dict with attributes."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(values)
@@ -79,13 +79,13 @@ def kinds(report: Any) -> dict[str, list[str]]:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """The same function with and without an error."""
+    """Resets Dynamo, since tests share functions with and without an error."""
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
 
 
-# What is returned in, and how often ----------------------------------------------------------------------------
+# Containers of results, and repeated results -------------------------------------------------------------------
 
 RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
     "tensor": (lambda x: x @ x, ["result"]),
@@ -215,7 +215,7 @@ def test_what_python_runs_on_both_sides_is_said() -> None:
     assert told == {s.function for s in found.skipped}, full(report)
 
 
-# Programs that are others under the compiler: what verify must see without an error in the code ---------------
+# Programs that differ under the compiler, which verify must detect without an error in the code ----------------
 
 
 def other_number(x: torch.Tensor) -> Any:
@@ -380,7 +380,7 @@ def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
 def test_a_number_that_is_none_is_told(mine: float, its: float, told: str) -> None:
     compared = compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), None)
     assert not compared.ok and compared.max_abs == float("inf") and told in full(compared), full(compared)
-    # What is finite in float64 leaves the same said.
+    # A finite value in float64 does not change the message.
     wide = torch.ones(1, 2, dtype=torch.float64)
     assert told in str(compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), wide))
     same = compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, mine]]), None)
@@ -470,7 +470,7 @@ def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     found = kinds(report)
     assert set(found[CHANGED]) == {"total", "calls", "last"}
     assert found[GRADIENT] == ["gradient of inner.bias", "gradient of inner.weight"]
-    assert net.calls == 1 and bool(net.total.ne(1).any())  # by the capture, which is one plain call
+    assert net.calls == 1 and bool(net.total.ne(1).any())  # only by the capture, which is one plain call
     torch._dynamo.reset()
 
     def wrong(outputs: Any, inputs: list[Any]) -> Any:
@@ -581,7 +581,7 @@ def test_a_step_of_training_is_compared() -> None:
     report = found.verify(step, square())
     assert report.ok is True, full(report)
     (part, reason), *_ = report.not_run
-    assert part == "gradients" and "second time" in reason  # the function used its graph up
+    assert part == "gradients" and "second time" in reason  # the function consumed its graph
     changed = kinds(report)[CHANGED]
     assert any("weight" in n and n.endswith(".grad") for n in changed), changed
     assert any(n.endswith("weight") for n in changed) and sum("momentum" in n for n in changed) == 2, changed
@@ -708,7 +708,7 @@ def rows(a: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.slow
 class Computed(nn.Module):
-    """A module with a buffer that autograd computed, as a whole or as a part of a tensor."""
+    """Has a buffer that autograd computed, as a whole or as a part of a tensor."""
 
     def __init__(self, row: bool) -> None:
         super().__init__()
@@ -726,7 +726,7 @@ class Computed(nn.Module):
 @pytest.mark.cases(full=1)
 def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
     module, x = Computed(row), torch.rand(4)
-    module(x)  # eager PyTorch runs it
+    module(x)  # eager PyTorch can run it
     captured = capture(module, x, keep_inputs=True)
     verification = captured.verify()
     gradients = {c.name for c in verification.comparisons if c.kind == GRADIENT}
@@ -850,14 +850,14 @@ def test_random_functions_are_compared_under_the_same_numbers(
     assert torch.equal(state, torch.get_rng_state())
     torch._dynamo.reset()
     plant(monkeypatch, lambda outputs, inputs: (1.5 * outputs[0], *outputs[1:]))
-    assert verified(fn, square(True)).ok is False  # the wrong scale is no matter of luck
+    assert verified(fn, square(True)).ok is False  # a wrong scale is not due to chance
 
 
 @pytest.mark.exhaustive
 def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     import compile_lens.trials.verify as verification
 
-    # Where torch cannot make such code, whatever the reason: what does not depend on the numbers is still compared.
+    # Torch cannot generate such code, whatever the reason: values without random numbers are still compared.
     real = verification._run
 
     def refused(*args: Any) -> Any:

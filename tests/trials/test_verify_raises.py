@@ -1,4 +1,4 @@
-"""Calls that eager PyTorch makes and the compiled code cannot: ``verify`` has a verdict, with the error that plain
+"""Calls that run in eager PyTorch and raise in compiled code: ``verify`` has a verdict, with the error that plain
 ``torch.compile`` raises."""
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def broken(x: torch.Tensor, leave: bool = True) -> torch.Tensor:
 
 
 def raised_by_torch(fn: Callable[..., Any], x: torch.Tensor, **options: Any) -> str:
-    """Return the first sentence of what plain ``torch.compile`` raises."""
+    """Return the first sentence of the error that plain ``torch.compile`` raises."""
     torch._dynamo.reset()
-    with pytest.raises(Exception) as caught:  # whatever torch raises
+    with pytest.raises(Exception) as caught:  # any error of torch
         torch.compile(fn, **options)(copy.deepcopy(x))
     torch._dynamo.reset()
     return str(caught.value).splitlines()[0]
@@ -116,7 +116,7 @@ def test_a_backward_that_only_raises_past_the_inputs_is_not_compared() -> None:
 
 
 def test_a_result_that_ran_eagerly_has_no_backward_that_was_built() -> None:
-    """Its gradient cannot be taken from ones: a sparse tensor is filled by none of torch's operators."""
+    """Its gradient cannot start from ones: no operator of torch fills a sparse tensor."""
     x = torch.rand(4, 4, requires_grad=True)
     report = capture(lambda x: x.to_sparse(), x, build=True)
     assert report.nothing_compiled and not any("backward was built" in note for note in report.notes)
