@@ -27,8 +27,8 @@ def test_what_is_disabled_is_compiled_where_torch_compiles_it(
 ) -> None:
     found = {}
     for name, fn in disabled_programs.programs().items():
-        made = capture(fn, torch.ones(64), target=target)
-        found[name] = sum("dynamo" in c.graphs for c in made.compilations)
-        assert ("marked with torch.compiler.disable" in made.nothing_compiled) == (not found[name])
+        record = capture(fn, torch.ones(64), target=target)
+        found[name] = sum("dynamo" in c.graphs for c in record.compilations)
+        assert ("marked with torch.compiler.disable" in record.nothing_compiled) == (not found[name])
     assert found == graphs
     assert {"bare": 1, "around": 3, "method": 0}.items() <= graphs.items()

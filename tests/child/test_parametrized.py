@@ -55,10 +55,10 @@ def test_it_is_captured_as_plain_torch_compiles_it(make: Callable[[], torch.nn.M
     net, x = make().eval(), torch.rand(2, 4)
     with torch.no_grad():
         expected = net(x)
-        found = capture(net, x, target=target)
-    assert found.target is not None and found.target.transfer.startswith("in a child process")
+        record = capture(net, x, target=target)
+    assert record.target is not None and record.target.transfer.startswith("in a child process")
     here = [str(node.target) for node in capture(net, x).compilations[0].graphs["dynamo"].calls]
-    there = [str(node.target) for node in found.compilations[0].graphs["dynamo"].calls]
+    there = [str(node.target) for node in record.compilations[0].graphs["dynamo"].calls]
     assert there == here and len(there) == len(plain(net, x))
     torch.testing.assert_close(net(x), expected)
 

@@ -547,8 +547,8 @@ class TestWithTriton:
                 fn.train(backward)
             inputs = args if backward else tuple(a.detach() for a in args)
             with torch.set_grad_enabled(backward):
-                found = capture(fn, *inputs, target=target, build=True)
-            for k in found.kernels:
+                record = capture(fn, *inputs, target=target, build=True)
+            for k in record.kernels:
                 if k.language == "triton":
                     assert k.machine is not None and k.machine.missing == () and k.machine_note == "", k.name
                     assert tuple(f.kind for f in k.machine.forms) == TRITON and k.candidates

@@ -90,9 +90,9 @@ def test_the_named_backend_refuses_a_build_that_is_no_bool() -> None:
 
 @pytest.mark.parametrize(("fn", "args"), [(double, ({},)), (double, ()), (3, ())], ids=["input", "few", "fn"])
 def test_verify_names_what_it_cannot_call(fn: Any, args: tuple[Any, ...]) -> None:
-    found = capture(double, torch.ones(2))
+    record = capture(double, torch.ones(2))
     with pytest.raises(UsageError, match=r"capture.verify\(f, x\)") as caught:
-        found.verify(fn, *args)
+        record.verify(fn, *args)
     assert ("double raised TypeError" if fn is double else "got 3") in str(caught.value)
 
 
@@ -132,14 +132,14 @@ def test_backward_true_without_anything_to_differentiate(fn: Any, args: tuple[An
 
 
 def test_backward_false_skips_it() -> None:
-    found = capture(double, torch.ones(2, requires_grad=True), backward=False)
-    (compilation,) = found.compilations
+    record = capture(double, torch.ones(2, requires_grad=True), backward=False)
+    (compilation,) = record.compilations
     assert "forward" in compilation.graphs and "backward.code" not in {
         s.key for s in compilation.stages if s in compilation.code.values()
     }
     assert "backward" not in compilation.code
-    assert found.missing == ()
-    assert {m.stage: m.reason for m in found.not_applicable} == {"backward": "backward=False"}
+    assert record.missing == ()
+    assert {m.stage: m.reason for m in record.not_applicable} == {"backward": "backward=False"}
 
 
 def test_fullgraph_with_a_break() -> None:

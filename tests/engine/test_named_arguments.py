@@ -53,9 +53,9 @@ def test_the_generated_code_of_arguments_by_name() -> None:
 def test_what_builds_takes_arguments_by_name() -> None:
     assert compile_lens.benchmark(plain, X, y=X, seconds=0.01, ablations=False).benchmark
     assert compile_lens.divergence(plain, X, y=X)
-    found = capture(torch.sin, X)
-    assert found.verify(plain, X, y=X).ok and found.divergence(plain, X, y=X)
-    assert found.verify(masked, X, kwargs={"target": X}).ok
+    record = capture(torch.sin, X)
+    assert record.verify(plain, X, y=X).ok and record.divergence(plain, X, y=X)
+    assert record.verify(masked, X, kwargs={"target": X}).ok
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_what_is_no_option_of_this_function_is_the_captured_ones() -> None:
         .inputs[1]
         .startswith("target")
     )
-    found = compile_lens.ablate(lambda x, calls: x * calls, X, calls=3)
-    assert found.inputs[-1] == "calls: 3"
+    ablation = compile_lens.ablate(lambda x, calls: x * calls, X, calls=3)
+    assert ablation.inputs[-1] == "calls: 3"
 
 
 def test_a_function_has_a_parameter_with_the_name_of_our_first() -> None:

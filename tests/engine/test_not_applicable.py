@@ -42,15 +42,15 @@ GOOD: dict[str, tuple[Callable[..., Any], Callable[[], torch.Tensor], dict[str, 
 @pytest.mark.parametrize("name", GOOD)
 def test_nothing_is_missing(name: str) -> None:
     fn, make, options, wanted = GOOD[name]
-    found = capture(fn, make(), **options)
-    assert found.missing == ()
-    named = {m.stage for m in found.not_applicable}
+    record = capture(fn, make(), **options)
+    assert record.missing == ()
+    named = {m.stage for m in record.not_applicable}
     assert wanted <= named
-    assert all(m.reason for m in found.not_applicable)
+    assert all(m.reason for m in record.not_applicable)
     for stage in wanted:
         with pytest.raises(StageMissing, match="there is no stage"):
-            found.compilations[0].graphs[stage]
-    page = full(found)
+            record.compilations[0].graphs[stage]
+    page = full(record)
     assert "missing:" not in page
     assert ("none:" in page) == bool(named)
 
@@ -58,21 +58,21 @@ def test_nothing_is_missing(name: str) -> None:
 @pytest.mark.parametrize("name", ["views", "strides"])
 def test_outputs_that_alias_an_input_are_called_that(name: str) -> None:
     fn, make, options, _ = GOOD[name]
-    found = capture(fn, make(), **options)
+    record = capture(fn, make(), **options)
     assert any(y.requires_grad for y in torch.utils._pytree.tree_leaves(fn(make())))  # a gradient is needed
-    reasons = {m.reason for m in found.not_applicable if m.stage in ("joint", "backward")}
+    reasons = {m.reason for m in record.not_applicable if m.stage in ("joint", "backward")}
     assert all("alias an input" in reason for reason in reasons)
-    assert "nothing in this graph needs a gradient" not in full(found)
+    assert "nothing in this graph needs a gradient" not in full(record)
 
 
 @pytest.mark.parametrize(("name", "ops"), [("views", 3), ("strides", 2)])
 def test_a_backward_of_views_alone_is_no_part_of_the_sums(name: str, ops: int) -> None:
     """Autograd runs it directly: two writes into slices and their sum; zeros and a write into them."""
     fn, make, options, _ = GOOD[name]
-    found = capture(fn, make(), **options)
-    assert found.ledger.total.figures == (0,) * 7 and not found.ledger.backward.exists
-    assert "0 launches" in full(found) and "≥" not in full(found)
-    (note,) = found.ledger.total.notes
+    record = capture(fn, make(), **options)
+    assert record.ledger.total.figures == (0,) * 7 and not record.ledger.backward.exists
+    assert "0 launches" in full(record) and "≥" not in full(record)
+    (note,) = record.ledger.total.notes
     assert note.startswith(f"backward: {ops} eager ops, not compiled: the outputs that need a gradient alias")
 
 
@@ -96,7 +96,7 @@ def test_a_frame_that_was_begun_again_is_one_compilation() -> None:
 
     torch._dynamo.reset()
     torch.compile(fn, backend=noting)(torch.ones(4))
-    found = capture(fn, torch.ones(4))
-    assert ids and [c.id for c in found.compilations if "dynamo" in c.graphs] == ids
-    assert found.failure is None and found.missing == ()
-    assert "failed" not in full(found)
+    record = capture(fn, torch.ones(4))
+    assert ids and [c.id for c in record.compilations if "dynamo" in c.graphs] == ids
+    assert record.failure is None and record.missing == ()
+    assert "failed" not in full(record)

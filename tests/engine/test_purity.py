@@ -42,8 +42,8 @@ def test_gradients_of_the_user_are_untouched() -> None:
     net(x).sum().backward()
     grads = [net.weight.grad, net.bias.grad, x.grad]
     values = [g.clone() for g in grads]
-    found = capture(net, x)
-    assert "backward" in found.compilations[0].graphs
+    record = capture(net, x)
+    assert "backward" in record.compilations[0].graphs
     assert all(g is h for g, h in zip([net.weight.grad, net.bias.grad, x.grad], grads, strict=True))
     assert all(torch.equal(g, v) for g, v in zip(grads, values, strict=True))
 

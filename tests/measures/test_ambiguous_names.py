@@ -240,10 +240,10 @@ def with_another(x: torch.Tensor) -> torch.Tensor:
 def test_a_name_of_both_phases_is_refused_with_the_nodes_of_each(
     function: Callable[..., torch.Tensor], other: str
 ) -> None:
-    found = compile_lens.capture(function, torch.randn(8, 8, requires_grad=True))
-    expected = compile_lens.expect(found)
+    record = compile_lens.capture(function, torch.randn(8, 8, requires_grad=True))
+    expected = compile_lens.expect(record)
     texts = refused(lambda: expected.not_fused("mul", other))
-    places = [found.why(text, other).where for text in texts]
+    places = [record.why(text, other).where for text in texts]
     assert places.count("0/0 forward") == 1 and set(places) == {"0/0 forward", "0/0 backward"}
     with pytest.raises(UsageError, match=re.escape(", or pick a graph with phase='forward'")):
         expected.not_fused("mul", other)

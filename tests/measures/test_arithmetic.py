@@ -75,16 +75,16 @@ def test_attention_that_became_one_call_counts_the_same() -> None:
 def test_the_waves() -> None:
     n = 1 << 20
     seen = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, grad(n))
-    found = seen.traffic()
-    forward, backward = found.kernels
-    for kernel, moved in zip(seen.kernels, found.kernels, strict=True):
+    traffic = seen.traffic()
+    forward, backward = traffic.kernels
+    for kernel, moved in zip(seen.kernels, traffic.kernels, strict=True):
         # One iteration of the vectorized loop: the lines that compute. Neither pow(·, 1) of the backward generates one.
         loop = kernel.source.partition(".store(")[0]
         written = re.findall(r"= tmp\d+(?: [*+] tmp\d+|\.(?:sin|cos|neg)\(\));", loop)
         assert moved.flops == len(written) * n, kernel.phase
     assert (forward.before, forward.nbytes, forward.flops) == (46_137_344, 8_388_608, 5 * n)
     assert backward.nbytes == 12_582_912
-    assert found.nbytes == 20_971_520
+    assert traffic.nbytes == 20_971_520
 
 
 def test_dynamic_sizes_count_as_seen() -> None:
@@ -131,9 +131,9 @@ def test_a_chain_of_sines_on_16_bit_numbers_is_bound_by_arithmetic() -> None:
             x = torch.sin(x) * 1.5 + 0.25
         return x
 
-    found = capture(chain, torch.randn(4096, dtype=torch.float16), target="h100")
-    assert all(".to(tl.float32)" in k.source for k in found.kernels)
-    line = found.roofline()
+    record = capture(chain, torch.randn(4096, dtype=torch.float16), target="h100")
+    assert all(".to(tl.float32)" in k.source for k in record.kernels)
+    line = record.roofline()
     assert {b.bound for b in line.bounds} == {COMPUTE}
     assert line.speed.flops == 67e12 and line.speed.dtype == "float32"
     assert sum(b.kernel.special for b in line.bounds) == 60 * 4096

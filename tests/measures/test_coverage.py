@@ -115,13 +115,13 @@ def test_kernels_that_reach_nothing_are_named() -> None:
 
 
 def test_phases_stand_side_by_side() -> None:
-    found = sample().coverage()
-    assert isinstance(found, Coverage)
-    assert [c.name for c in found.phases] == ["forward", "backward"]
-    total = found.total
+    coverage = sample().coverage()
+    assert isinstance(coverage, Coverage)
+    assert [c.name for c in coverage.phases] == ["forward", "backward"]
+    total = coverage.total
     for name in ("lines", "reached", "kernels", "kernels_reached", "untraced"):
-        assert getattr(total, name) == sum(getattr(c, name) for c in found.phases)
-    assert full(found).startswith("forward: ") and "\ntotal: " in full(found)
+        assert getattr(total, name) == sum(getattr(c, name) for c in coverage.phases)
+    assert full(coverage).startswith("forward: ") and "\ntotal: " in full(coverage)
 
 
 def test_two_compilations_add_up() -> None:

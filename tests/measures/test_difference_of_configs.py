@@ -31,9 +31,9 @@ def test_a_setting_for_the_whole_process_is_named_first(target: str) -> None:
     x = torch.rand(1_000_000)
     before = capture(total, x, target=target)
     inductor.split_reductions = False
-    found = diff(before, capture(total, x, target=target))
+    difference = diff(before, capture(total, x, target=target))
     first = "torch._inductor.config.split_reductions: torch's default became False"
-    assert found.summary.splitlines()[0] == first and found.causes[0].level == "settings"
+    assert difference.summary.splitlines()[0] == first and difference.causes[0].level == "settings"
     inductor.split_reductions = True
     assert not diff(before, capture(total, x, target=target)).changes
 
@@ -62,6 +62,6 @@ def test_what_if_names_the_setting_that_it_turned() -> None:
         return x.sum()
 
     given = torch.rand(64, 64, requires_grad=True), torch.rand(64, 64)
-    found = what_if(chain, *given, switches=["activation_memory_budget"], pairs=False)
-    said = found.diff("activation_memory_budget").summary.splitlines()[0]
+    result = what_if(chain, *given, switches=["activation_memory_budget"], pairs=False)
+    said = result.diff("activation_memory_budget").summary.splitlines()[0]
     assert said == "torch._functorch.config.activation_memory_budget: torch's default became 0.5"

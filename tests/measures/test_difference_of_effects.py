@@ -100,8 +100,8 @@ def test_memory_that_is_no_longer_taken_over() -> None:
     (turned,) = diff(after, before).causes
     assert turned.text == "inference: the results of 2 × aten.mm now take over the memory of 2 × aten.mm"
     # With an explicit option it has a cause, followed by the effect.
-    asked = diff(before, capture(chain, X, W, options={"allow_buffer_reuse": False}))
-    assert [c.level for c in asked.causes] == ["settings", "memory"] and not asked.unexplained
+    difference = diff(before, capture(chain, X, W, options={"allow_buffer_reuse": False}))
+    assert [c.level for c in difference.causes] == ["settings", "memory"] and not difference.unexplained
 
 
 def test_what_calls_the_kernels_is_compared_last() -> None:
@@ -118,7 +118,7 @@ def test_what_calls_the_kernels_is_compared_last() -> None:
 
 
 def test_figures_without_a_cause_are_told_once() -> None:
-    found = diff(capture(whole, X, W), capture(whole, X, W))
+    difference = diff(capture(whole, X, W), capture(whole, X, W))
     change = compile_lens.record.difference.Change(
         "figures",
         "changed",
@@ -128,7 +128,7 @@ def test_figures_without_a_cause_are_told_once() -> None:
         after=3,
         basis="measured",
     )
-    alone = type(found)(found.a, found.b, (change,), (change,))
+    alone = type(difference)(difference.a, difference.b, (change,), (change,))
     assert alone.summary.count("launches") == 1 and alone.summary.startswith("The records do not say why")
 
 
@@ -148,12 +148,12 @@ def test_guards_are_told_in_words() -> None:
 
 def test_guards_of_a_new_graph_are_counted() -> None:
     one, two = capture(whole, X, W), capture(broken, X, W)
-    found = diff(one, two)
+    difference = diff(one, two)
     assert [c.id for c in two.compilations] == ["0/0", "1/0"]
-    rest = next(c for c in found.at("guards") if "where it goes on" in c.text)
+    rest = next(c for c in difference.at("guards") if "where it goes on" in c.text)
     assert re.fullmatch(r"\d+ guards of broken, where it goes on, are new: tensor `y`, \d+ others", rest.text)
     assert int(rest.text.split()[0]) == len(rest.facts) == 1 + int(rest.text.split()[-2])
-    assert "check_tensor" not in full(found) and "_dynamo_dynamic_indices" not in full(found)
+    assert "check_tensor" not in full(difference) and "_dynamo_dynamic_indices" not in full(difference)
     assert any("check_tensor" in fact for fact in rest.facts)
 
 
@@ -170,15 +170,15 @@ PAIRS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 def test_it_is_told_in_plain_words(name: str) -> None:
     one, two, options = PAIRS[name]
     plain = {key: value for key, value in options.items() if key == "target"}
-    found = diff(capture(one, X, W, **plain), capture(two, X, W, **options))
-    for text in (full(found), found.to_markdown(), found.summary, repr(found)):
+    difference = diff(capture(one, X, W, **plain), capture(two, X, W, **options))
+    for text in (full(difference), difference.to_markdown(), difference.summary, repr(difference)):
         assert not re.search(
             r"(?<![\d,.])1 (times|lines|causes|changes|guards|loops|groups|kernels)\b", text
         ), text
         assert not re.search(
             r"Literal\(|Ref\(|generated_kernel|other (values|arguments)|was several groups, .* 1\b", text
         )
-    told = [line for line in found.summary.splitlines() if "one group" in line]
+    told = [line for line in difference.summary.splitlines() if "one group" in line]
     assert len(told) == len(set(told))
 
 
@@ -193,8 +193,8 @@ def test_which_operands_and_arguments_are_others() -> None:
 
 
 def test_a_kernel_without_a_name_is_called_by_what_it_computes() -> None:
-    found = diff(capture(unsummed, X, W, target="m1"), capture(summed, X, W, target="m1"))
-    (change,) = found.at("kernels")
+    difference = diff(capture(unsummed, X, W, target="m1"), capture(summed, X, W, target="m1"))
+    (change,) = difference.at("kernels")
     assert change.text.startswith(
         "inference: the reduction kernel of aten.cos, aten.sum.dim_IntList was of kind"
     )
@@ -202,15 +202,15 @@ def test_a_kernel_without_a_name_is_called_by_what_it_computes() -> None:
 
 def test_layers_that_are_alike_are_told_once() -> None:
     before = capture(layers, X, W)
-    found = diff(before, capture(layers, X, W, options={"max_fusion_size": 1}))
-    texts = [(c.kind, c.text) for c in found.at("fusion")]
+    difference = diff(before, capture(layers, X, W, options={"max_fusion_size": 1}))
+    texts = [(c.kind, c.text) for c in difference.at("fusion")]
     assert len(texts) == len(set(texts)) and any(text.endswith(", in 2 places") for _, text in texts), texts
 
 
 def test_an_empty_difference_has_no_signs() -> None:
-    found = diff(capture(whole, X, W), capture(renamed, X, W))
-    assert not found
-    page = compared(found)
+    difference = diff(capture(whole, X, W), capture(renamed, X, W))
+    assert not difference
+    page = compared(difference)
     assert page["sources"] == [] and page["levels"] == []
     assert all(own == [[], []] for own in (module["own"] for module in page["modules"]))  # type: ignore[attr-defined]
     assert compared(diff(capture(whole, X, W), capture(broken, X, W)))["sources"] != []
@@ -276,9 +276,9 @@ def test_a_phase_that_was_not_seen_is_not_told() -> None:
     stages = [s for s in one.stages if getattr(s, "phase", "") != "backward" and not _of_backward(s)]
     unseen = dataclasses.replace(one, stages=(*stages, reason))
     assert "backward" in one.phases and "backward" not in unseen.phases
-    found = diff(dataclasses.replace(graded, compilations=(unseen,)), graded)
-    assert found.at("kernels") == found.at("operators") == ()
-    assert any("not seen" in text for text in found.unknown)
+    difference = diff(dataclasses.replace(graded, compilations=(unseen,)), graded)
+    assert difference.at("kernels") == difference.at("operators") == ()
+    assert any("not seen" in text for text in difference.unknown)
 
 
 def _of_backward(stage: object) -> bool:
@@ -315,6 +315,6 @@ def inlined(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_guard_of_a_function_names_it() -> None:
-    found = diff(capture(helped, X), capture(inlined, X))
-    (change,) = found.changes
+    difference = diff(capture(helped, X), capture(inlined, X))
+    (change,) = difference.changes
     assert change.text == "1 guard of helped is gone: that `helper` is the same function (CLOSURE_MATCH)"

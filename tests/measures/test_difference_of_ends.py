@@ -100,10 +100,10 @@ def test_programs_that_compute_otherwise_differ(name: str, target: str | None) -
     one, two, args, says = OTHERS[name]
     eager = [torch.utils._pytree.tree_leaves(fn(*args)) for fn in (one, two)]
     assert len(eager[0]) != len(eager[1]) or not all(map(torch.equal, *eager)), "eager PyTorch says so too"
-    found = compile_lens.diff(*(capture(fn, *args, target=target) for fn in (one, two)))
-    causes = [change.text for change in found.causes]
+    difference = compile_lens.diff(*(capture(fn, *args, target=target) for fn in (one, two)))
+    causes = [change.text for change in difference.causes]
     assert any(text.startswith(says) for text in causes), causes
-    assert "Nothing differs" not in full(found)
+    assert "Nothing differs" not in full(difference)
 
 
 def other_names(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -131,13 +131,13 @@ SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] 
 @pytest.mark.parametrize("name", SAME)
 def test_other_names_are_no_difference(name: str) -> None:
     one, two, args = SAME[name]
-    found = compile_lens.diff(*(capture(fn, *args) for fn in (one, two)))
-    assert found.changes == (), full(found)
+    difference = compile_lens.diff(*(capture(fn, *args) for fn in (one, two)))
+    assert difference.changes == (), full(difference)
 
 
 def test_a_number_that_becomes_another_type_is_a_difference() -> None:
-    found = compile_lens.diff(*(capture(lambda x, n: x * n, X, n) for n in (2, 2.0)))
-    assert found.causes
+    difference = compile_lens.diff(*(capture(lambda x, n: x * n, X, n) for n in (2, 2.0)))
+    assert difference.causes
 
 
 def in_order(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -178,8 +178,8 @@ def test_lines_that_were_moved_are_no_difference(pair: tuple[Any, Any], target: 
     assert all(map(torch.equal, *ours)), "eager PyTorch says so too"
     one, two = (capture(fn, X, Y, target=target) for fn in pair)
     assert [c.code["inference"].count("arg0_1, arg1_1 = args") for c in (one, two)] == [1, 1]
-    found = compile_lens.diff(one, two)
-    assert found.changes == (), full(found)
+    difference = compile_lens.diff(one, two)
+    assert difference.changes == (), full(difference)
     assert compile_lens.diff(one, capture(sums_turned, X, Y, target=target))
 
 

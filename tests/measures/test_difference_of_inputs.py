@@ -94,8 +94,8 @@ def test_layouts_of_any_size() -> None:
 
 
 def test_a_layout_in_a_container() -> None:
-    found = diff(capture(of_several, {"a": X, "b": Y}), capture(of_several, {"a": X, "b": TURNED}))
-    assert settings(found) == [
+    difference = diff(capture(of_several, {"a": X, "b": Y}), capture(of_several, {"a": X, "b": TURNED}))
+    assert settings(difference) == [
         f"`parts['b']` has strides {TURNED.stride()} (transposed), not {Y.stride()} (contiguous)"
     ]
 
@@ -115,14 +115,14 @@ def test_channels_last() -> None:
 
 def test_what_stands_in_a_later_graph_is_no_input() -> None:
     """Values that Python hands to a resume function are not inputs from the caller."""
-    found = diff(capture(broken, X, as_it_is), capture(broken, X, turned))
-    (text,) = [c.text for c in found.at("lines")]
+    difference = diff(capture(broken, X, as_it_is), capture(broken, X, turned))
+    (text,) = [c.text for c in difference.at("lines")]
     assert as_it_is(X).stride() == (32, 1) and turned(X).stride() == (1, 64)
     value = "(value 1 from before the break)"
     assert (
         text == f"`{value}` has strides (1, 64) (transposed), not (32, 1) (contiguous), where broken goes on"
     )
-    assert not any("strides" in text for text in settings(found))
+    assert not any("strides" in text for text in settings(difference))
 
 
 @pytest.mark.exhaustive
@@ -149,8 +149,8 @@ def test_train_and_eval() -> None:
 
 def test_a_module_itself() -> None:
     drop, x = torch.nn.Dropout(0.5), torch.rand(8)
-    found = diff(capture(drop, x), capture(drop.eval(), x))
-    assert found.causes[0].text == "the module: train() became eval()"
+    difference = diff(capture(drop, x), capture(drop.eval(), x))
+    assert difference.causes[0].text == "the module: train() became eval()"
 
 
 @pytest.mark.full
@@ -158,8 +158,8 @@ def test_parameters_that_are_otherwise() -> None:
     module, x = Small(), torch.rand(4, 8)
     before = capture(module, x)
     module.fc.requires_grad_(False)
-    found = diff(before, capture(module, x))
-    assert settings(found) == ["`fc.weight` and `fc.bias` have requires_grad False, not True"]
+    difference = diff(before, capture(module, x))
+    assert settings(difference) == ["`fc.weight` and `fc.bias` have requires_grad False, not True"]
     halves = diff(before, capture(Small().to(torch.float64), x.double()))
     assert settings(halves)[0] == "input 1: float32[4, 8] cpu became float64[4, 8] cpu"
     assert any(text.endswith("have type float64, not float32") for text in settings(halves)[1:])
@@ -172,10 +172,10 @@ def test_a_parameter_that_looks_like_an_input_is_told(rows: int) -> None:
     x = torch.rand(rows, 64)
     before = capture(module, x)
     module.double()
-    found = diff(before, capture(module, x.double()))
+    difference = diff(before, capture(module, x.double()))
     names = [name for name, _ in module.named_parameters()]
     assert names == ["0.weight", "0.bias"]
-    first, second = settings(found)
+    first, second = settings(difference)
     assert first == f"input 1: float32[{rows}, 64] cpu became float64[{rows}, 64] cpu"
     assert second == "`0.weight` and `0.bias` have type float64, not float32"
 
@@ -186,8 +186,8 @@ def test_an_input_is_told_once(packed: bool) -> None:
         return (args[0].sin() + args[1]).sum(0)
 
     fn = of_packed if packed else total
-    found = diff(capture(fn, X, Y), capture(fn, X.double(), Y))
-    assert settings(found) == ["input 1: float32[64, 32] cpu became float64[64, 32] cpu"]
+    difference = diff(capture(fn, X, Y), capture(fn, X.double(), Y))
+    assert settings(difference) == ["input 1: float32[64, 32] cpu became float64[64, 32] cpu"]
 
 
 @contextlib.contextmanager
@@ -243,9 +243,9 @@ def test_a_global_setting_is_told(name: str, target: str | None) -> None:
     with within():
         inside = capture(total, X, Y, **options)
         assert not diff(inside, capture(total, X, Y, **options))
-    found = diff(plain, inside)
-    assert settings(found) == [said] and found.causes[0].text == said
-    assert found.unknown == ()
+    difference = diff(plain, inside)
+    assert settings(difference) == [said] and difference.causes[0].text == said
+    assert difference.unknown == ()
 
 
 def test_what_a_record_does_not_say_is_unknown() -> None:
@@ -255,11 +255,11 @@ def test_what_a_record_does_not_say_is_unknown() -> None:
     plain = capture(total, X, Y)
     older = dataclasses.replace(plain, environment=dataclasses.replace(plain.environment, settings=()))
     assert compile_lens.Capture.from_json(older.to_json()) == older
-    found = diff(older, inside)
-    assert settings(found) == []
-    (unknown,) = found.unknown
+    difference = diff(older, inside)
+    assert settings(difference) == []
+    (unknown,) = difference.unknown
     assert "float32 matmul precision" in unknown and "the record of the first does not say" in unknown
-    assert "not compared" in full(found)
+    assert "not compared" in full(difference)
     between = diff(RECORDS / "torch-2.11.json", RECORDS / "torch-2.13.json")
     assert any("neither record says how torch was configured" in reason for reason in between.unknown)
     assert settings(between)[0].startswith("torch: ")

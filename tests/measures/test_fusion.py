@@ -214,16 +214,16 @@ def test_what_became_no_loop() -> None:
 
 def test_graphs_of_their_own() -> None:
     second = dataclasses.replace(phase("inference"), id="1/0")
-    found = capture(phase("forward"), second)
-    apart = found.why(found.kernels[0], found.kernels[4])
+    record = capture(phase("forward"), second)
+    apart = record.why(record.kernels[0], record.kernels[4])
     assert apart.verdict == "different graphs" and "0/0 forward" in apart.facts[0]
-    both = found.why("sin", "exp")  # the same in both graphs: the first counts
+    both = record.why("sin", "exp")  # the same in both graphs: the first counts
     assert both.where == "0/0 forward" and f"in 1/0 inference: {both.verdict}" in both.facts
-    assert found.why("sin", "exp", phase="forward").where == "0/0 forward"
-    assert found.why("sin", "exp", phase="1/0 inference").where == "1/0 inference"
-    assert found.why(found.kernels[0], "cos").where == "0/0 forward"
+    assert record.why("sin", "exp", phase="forward").where == "0/0 forward"
+    assert record.why("sin", "exp", phase="1/0 inference").where == "1/0 inference"
+    assert record.why(record.kernels[0], "cos").where == "0/0 forward"
     with pytest.raises(UsageError, match="phase 'backward' is not in this capture, which has 0/0 forward"):
-        found.why("sin", "exp", phase="backward")
+        record.why("sin", "exp", phase="backward")
 
 
 @pytest.mark.parametrize(

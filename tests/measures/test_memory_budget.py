@@ -35,8 +35,8 @@ def test_a_published_gigabyte_may_be_of_either_kind() -> None:
     assert memory_budget(given(0), held(80 * G, 0)) == MemoryBudget(80 * G, 0, 80 * G, 85_899_345_920)
     verdicts = [(80 * G, FITS), (80 * G + 1, MAY_FIT), (85_899_345_920, MAY_FIT), (85_899_345_921, DOES_NOT)]
     for peak, verdict in verdicts:
-        found = memory_budget(given(0), held(peak, 0))
-        assert found is not None and found.verdict == verdict
+        budget = memory_budget(given(0), held(peak, 0))
+        assert budget is not None and budget.verdict == verdict
 
 
 def test_what_a_graph_does_not_read_is_there_too() -> None:
@@ -55,18 +55,18 @@ def test_what_a_graph_does_not_read_is_there_too() -> None:
 
 @pytest.mark.parametrize("peak", [None, 7])
 def test_nothing_is_said_where_nothing_is_known(peak: int | None) -> None:
-    made = given(60 * G)
-    assert made.target is not None
-    model = dataclasses.replace(made.target.model, properties=())
-    unknown = dataclasses.replace(made, target=dataclasses.replace(made.target, model=model))
+    record = given(60 * G)
+    assert record.target is not None
+    model = dataclasses.replace(record.target.model, properties=())
+    unknown = dataclasses.replace(record, target=dataclasses.replace(record.target, model=model))
     assert memory_budget(unknown, held(7, 7)) is None
-    assert memory_budget(dataclasses.replace(made, target=None), held(7, 7)) is None
-    assert (memory_budget(made, held(peak, 0)) is None) is (peak is None)
+    assert memory_budget(dataclasses.replace(record, target=None), held(7, 7)) is None
+    assert (memory_budget(record, held(peak, 0)) is None) is (peak is None)
 
 
 def test_a_backward_is_not_given_what_its_forward_made() -> None:
     """The inputs have 60 GB. The backward reads 2 of them, and 8 GB that the forward computed, including one result."""
-    made = given(60 * G)
+    record = given(60 * G)
     inputs = tuple(
         Buffer(name, "input", 2 * G) for name in ("primals_1", "mul", "mul_1", "sum_1", "tangents_1")
     )
@@ -78,9 +78,9 @@ def test_a_backward_is_not_given_what_its_forward_made() -> None:
         SavedTensor("mul_1", 2 * G),
     )
     partition = Partition((*kept, SavedTensor("sum_1", 2 * G, alias_of="sum_1")))
-    compilation = dataclasses.replace(made.compilations[0], memory=(forward, backward), partition=partition)
-    found = memory_budget(dataclasses.replace(made, compilations=(compilation,)), backward)
-    assert found is not None and (found.other_bytes, found.needed_bytes) == (58 * G, 78 * G)
+    compilation = dataclasses.replace(record.compilations[0], memory=(forward, backward), partition=partition)
+    budget = memory_budget(dataclasses.replace(record, compilations=(compilation,)), backward)
+    assert budget is not None and (budget.other_bytes, budget.needed_bytes) == (58 * G, 78 * G)
     unknown = dataclasses.replace(compilation, partition=None)  # any of its inputs may come from the caller
-    found = memory_budget(dataclasses.replace(made, compilations=(unknown,)), backward)
-    assert found is not None and found.needed_bytes == 70 * G
+    budget = memory_budget(dataclasses.replace(record, compilations=(unknown,)), backward)
+    assert budget is not None and budget.needed_bytes == 70 * G

@@ -281,6 +281,6 @@ def test_a_kernel_below_the_roof_is_explained_in_the_picture() -> None:
     assert H100 is not None
     slow = KernelTraffic("k", "forward", reads=4, writes=4, flops=10**6, dtype="float16")
     product = KernelTraffic("m", "forward", reads=4, writes=4, flops=10, products=10, dtype="float16")
-    said = " ".join(parsed(to_svg(Roofline(H100, (_bound(slow, H100), _bound(product, H100))))).itertext())
-    assert "Below it stands arithmetic that is slower than products." in said
+    text = " ".join(parsed(to_svg(Roofline(H100, (_bound(slow, H100), _bound(product, H100))))).itertext())
+    assert "Below it stands arithmetic that is slower than products." in text
     assert "Below it" not in to_svg(many(4))

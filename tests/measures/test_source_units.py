@@ -78,8 +78,8 @@ def at(line: int, start: int | None = None, end: int | None = None, text: str = 
 
 @columns
 def test_the_calls_of_a_single_line_are_units_and_end_where_they_end() -> None:
-    made = capture(one_line, torch.rand(8, requires_grad=True))
-    (found,) = units(made).values()
+    record = capture(one_line, torch.rand(8, requires_grad=True))
+    (found,) = units(record).values()
     assert spans(found.all) == [
         ("sin", 11, 23),
         ("pow_1", 11, 28),
@@ -95,7 +95,7 @@ def test_the_calls_of_a_single_line_are_units_and_end_where_they_end() -> None:
         "add": (4,),
     }, "that the derivative of cos reads the sine is no matter of the forward"
     assert found.of["0/0", "backward", "neg"] == (2,), "the derivative of cos is cos's"
-    kernel = made.kernels[0]
+    kernel = record.kernels[0]
     lines = kernel.source.split("\n")
     said = {
         lines[line.line - 1].strip().partition(" = ")[2]: found.of[
@@ -109,8 +109,8 @@ def test_the_calls_of_a_single_line_are_units_and_end_where_they_end() -> None:
 
 
 def test_lines_are_units_where_there_are_several() -> None:
-    made = capture(two_lines, torch.rand(8))
-    (found,) = units(made).values()
+    record = capture(two_lines, torch.rand(8))
+    (found,) = units(record).values()
     first = two_lines.__code__.co_firstlineno
     assert [(u.tag, u.line, u.column) for u in found.all] == [
         (str(first + 1), first + 1, None),
@@ -121,8 +121,8 @@ def test_lines_are_units_where_there_are_several() -> None:
 
 @columns
 def test_a_call_over_several_lines_takes_the_rest_of_its_line() -> None:
-    made = capture(two_lines, torch.rand(8))
-    frames = {n.name: n.innermost[0] for n in made.compilations[0].graphs["dynamo"].calls}
+    record = capture(two_lines, torch.rand(8))
+    frames = {n.name: n.innermost[0] for n in record.compilations[0].graphs["dynamo"].calls}
     assert (frames["sin"].column, frames["sin"].end_column) == (8, 20)
     assert (frames["cos"].column, frames["cos"].end_column) == (15, 25), "'torch.cos(' ends with its line"
 
@@ -145,8 +145,8 @@ def test_calls_of_one_place_are_one_unit_named_after_the_last() -> None:
 
 def test_what_a_single_call_runs_goes_by_its_modules() -> None:
     """``return self.net(x)`` is one line and one call: a single colour for all of it would be useless."""
-    made = capture(Wrapped(), torch.rand(4, 8))
-    (found,) = units(made).values()
+    record = capture(Wrapped(), torch.rand(4, 8))
+    (found,) = units(record).values()
     line = Wrapped.forward.__code__.co_firstlineno + 1
     assert [(u.tag, u.line, u.column) for u in found.all] == [
         (f"net.{i}", line, None) for i in range(len(Wrapped().net))

@@ -43,17 +43,17 @@ def test_a_step_holds_only_what_differs() -> None:
 
 
 def test_a_step_made_whole_is_what_it_was() -> None:
-    made = ablated()
-    found = steps.at_step(made, ABLATIONS[0])
-    assert found.compilations == (alone(made.compilations[0]),)
-    assert found.sources == made.sources and found.ablations == ()
+    record = ablated()
+    found = steps.at_step(record, ABLATIONS[0])
+    assert found.compilations == (alone(record.compilations[0]),)
+    assert found.sources == record.sources and found.ablations == ()
     assert "a note" in found.notes
 
 
 def test_the_last_step_is_the_capture_itself() -> None:
-    made = ablated()
-    found = steps.at_step(made, ABLATIONS[2])
-    assert found.compilations == made.compilations and found.notes == made.notes
+    record = ablated()
+    found = steps.at_step(record, ABLATIONS[2])
+    assert found.compilations == record.compilations and found.notes == record.notes
 
 
 def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
@@ -74,8 +74,8 @@ def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
 
 
 def test_figures_of_each_step() -> None:
-    made = ablated()
-    first, last = steps.steps(made)
+    record = ablated()
+    first, last = steps.steps(record)
     assert (first.name, last.name) == (ABLATIONS[0], ABLATIONS[2])
     assert last.launches is not None and first.launches == last.launches + 2
     assert "a note" in first.notes
@@ -93,5 +93,5 @@ def test_a_capture_without_ablations_has_no_steps() -> None:
 
 
 def test_the_record_keeps_them() -> None:
-    made = ablated()
-    assert Capture.from_json(made.to_json()) == made
+    record = ablated()
+    assert Capture.from_json(record.to_json()) == record

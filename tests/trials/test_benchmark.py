@@ -386,8 +386,8 @@ def test_ablate_with_build_is_timed_and_every_step_computes_the_same() -> None:
     def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return nn.functional.gelu(nn.functional.layer_norm(x @ w, (16,))).sum(-1)
 
-    made = ablate(fn, torch.randn(8, 16), torch.randn(16, 16), build=True)
-    found = measured(made)
+    ablation = ablate(fn, torch.randn(8, 16), torch.randn(16, 16), build=True)
+    found = measured(ablation)
     assert [s.name for s in found.series] == ["eager", NOTHING, INLINED, "compiled"]
     assert not any("differs" in n or "could not" in n for n in found.notes)
 

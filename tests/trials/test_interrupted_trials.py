@@ -77,17 +77,17 @@ def test_python_drops_it() -> None:
 
 def test_what_if_ends_after_the_switch_in_which_it_was_dropped() -> None:
     calls = Calls(number=3)  # the second trial: the first call is the unchanged capture
-    found = what_if(calls, torch.rand(8, 8), switches=SWITCHES)
+    result = what_if(calls, torch.rand(8, 8), switches=SWITCHES)
     assert next(calls.numbers) == 4
-    assert found.interrupted and [t.name for t in found.trials] == SWITCHES[:2]
-    assert all(t.capture is not None for t in found.trials)
-    assert [name for name, why in found.not_tried if why.startswith("not reached")] == SWITCHES[2:]
+    assert result.interrupted and [t.name for t in result.trials] == SWITCHES[:2]
+    assert all(t.capture is not None for t in result.trials)
+    assert [name for name, why in result.not_tried if why.startswith("not reached")] == SWITCHES[2:]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_what_was_tried_whole_is_whole() -> None:
-    found = what_if(Calls(number=2), torch.rand(8, 8), switches=SWITCHES[:1])
-    assert not found.interrupted and len(found.trials) == 1, "nothing was left to end"
+    result = what_if(Calls(number=2), torch.rand(8, 8), switches=SWITCHES[:1])
+    assert not result.interrupted and len(result.trials) == 1, "nothing was left to end"
 
 
 @pytest.mark.full

@@ -147,14 +147,14 @@ def test_each_line_sets_what_it_says() -> None:
 
 def test_the_line_gives_the_code_of_the_trial() -> None:
     name = "cpp.fallback_scatter_reduce_sum"
-    found = what_if(
+    result = what_if(
         scattered, torch.randint(0, 100, (1000,)), torch.rand(1000), switches=[name], show_progress=False
     )
-    (trial,) = found.helpful
+    (trial,) = result.helpful
     assert trial.to_apply == 'torch.compile(scattered, options={"cpp.fallback_scatter_reduce_sum": False})'
     with_it, without = plain([], [trial.to_apply, "torch.compile(scattered)"])["code"]
     assert trial.capture is not None
-    for made, own in ((trial.capture, with_it), (found.base, without)):
+    for made, own in ((trial.capture, with_it), (result.base, without)):
         (code,) = own
         assert (
             code.partition("\n")[2] == made.code["inference"].partition("\n")[2]

@@ -136,8 +136,8 @@ def test_a_training_function_that_returns_a_dataclass_has_gradients(monkeypatch:
 
 
 def test_built_code_of_a_dataclass_runs_its_backward() -> None:
-    found = capture(lambda x: Pair(x @ x), square(True), build=True)
-    assert {c.stamp for comp in found.compilations for c in comp.code.values()} == {"ran"}
+    record = capture(lambda x: Pair(x @ x), square(True), build=True)
+    assert {c.stamp for comp in record.compilations for c in comp.code.values()} == {"ran"}
 
 
 def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
@@ -208,11 +208,11 @@ def test_what_python_runs_on_both_sides_is_said() -> None:
             y = inner(y)
         return y
 
-    found = capture(fn, square())
-    report = found.verify(fn, square())
-    assert report.ok is True and found.skipped
+    record = capture(fn, square())
+    report = record.verify(fn, square())
+    assert report.ok is True and record.skipped
     told = {part for part, reason in report.not_run if "eager on both sides" in reason}
-    assert told == {s.function for s in found.skipped}, full(report)
+    assert told == {s.function for s in record.skipped}, full(report)
 
 
 # Programs that differ under the compiler, which verify must detect without an error in the code ----------------
@@ -358,9 +358,9 @@ def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
     kind, name, problem = OTHERS[fn]
     x = square(grad=fn is no_grad_left)
     more: tuple[Any, ...] = ({"kept": None},) if fn is a_list_held else ()
-    found = capture(fn, x, *more)
+    record = capture(fn, x, *more)
     before = x.detach().clone()
-    report = found.verify(fn, x, *more)
+    report = record.verify(fn, x, *more)
     assert report.ok is False and "DISAGREES" in full(report), full(report)
     (seen,) = [c for c in report.comparisons if c.kind == kind and c.name == name]
     assert not seen.ok and problem in seen.problem, full(report)
@@ -493,9 +493,9 @@ def test_what_a_closure_holds_is_compared_and_put_back(monkeypatch: pytest.Monke
         seen[0] += 1
         return x @ table * seen[0]
 
-    found = capture(fn, square())
+    record = capture(fn, square())
     after = table.clone()
-    report = found.verify(fn, square())
+    report = record.verify(fn, square())
     assert report.ok is True, full(report)
     assert kinds(report)[CHANGED] == ["closure seen[0]", "closure table"]
     assert torch.equal(table, after) and seen == [1]
@@ -514,9 +514,9 @@ def through_globals(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.exhaustive
 def test_globals_are_compared_and_put_back() -> None:
-    found = capture(through_globals, square())
+    record = capture(through_globals, square())
     held, count = SHARED.clone(), COUNT
-    report = found.verify(through_globals, square())
+    report = record.verify(through_globals, square())
     assert report.ok is True, full(report)
     assert set(kinds(report)[CHANGED]) == {"global COUNT", "global SHARED"}
     assert torch.equal(SHARED, held) and count == COUNT
@@ -576,9 +576,9 @@ def test_a_step_of_training_is_compared() -> None:
         optimizer.step()
         return loss
 
-    found = capture(step, square())
+    record = capture(step, square())
     before = {n: p.detach().clone() for n, p in net.named_parameters()}
-    report = found.verify(step, square())
+    report = record.verify(step, square())
     assert report.ok is True, full(report)
     (part, reason), *_ = report.not_run
     assert part == "gradients" and "second time" in reason  # the function consumed its graph
@@ -802,9 +802,9 @@ def test_a_module_that_holds_a_lock() -> None:
     try:
         net.count.fill_(1)
         x = square()
-        found = capture(net, x)
+        record = capture(net, x)
         held = net.count.clone()
-        report = found.verify()
+        report = record.verify()
         assert report.ok is True, full(report)
         assert kinds(report)[CHANGED] == ["count"] and torch.equal(net.count, held)
     finally:

@@ -198,13 +198,13 @@ def test_a_table_of_lines_changes_no_instruction(
     import torch._inductor.config as config
 
     if not hasattr(config.aot_inductor, "enable_line_tables"):
-        made = capture(wave, *inputs("wave"), build=True)
+        record = capture(wave, *inputs("wave"), build=True)
         reason = "builds kernels without a table of lines"
     else:
         with config.patch({"aot_inductor.enable_line_tables": False, **NO_HEADERS}):
-            made = capture(wave, *inputs("wave"), build=True)
+            record = capture(wave, *inputs("wave"), build=True)
         reason = "set aot_inductor.enable_line_tables"
-    machine = made.kernels[0].machine
+    machine = record.kernels[0].machine
     assert machine is not None and machine.forms[0].links == ()
     assert reason in dict(machine.missing)[cpu_assembly.LINKS]
     assert machine.forms[0].text == kernels["wave"].assembly
@@ -212,9 +212,9 @@ def test_a_table_of_lines_changes_no_instruction(
 
 @pytest.mark.full
 def test_externs_say_that_they_are_library_calls() -> None:
-    made = capture(lambda x: x @ x, torch.rand(16, 16), build=True)
+    record = capture(lambda x: x @ x, torch.rand(16, 16), build=True)
     with pytest.raises(StageMissing, match="library call"):
-        assert made.kernels[0].assembly
+        assert record.kernels[0].assembly
 
 
 def test_code_that_is_only_generated_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,8 +262,8 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     real = cpu_assembly._run
     monkeypatch.setattr(cpu_assembly, "_run", run)
-    made = capture(lambda x: (torch.sin(x) @ x).cos(), torch.rand(16, 16), build=True)
-    written = [k for k in made.kernels if k.language == "cpp"]
+    record = capture(lambda x: (torch.sin(x) @ x).cos(), torch.rand(16, 16), build=True)
+    written = [k for k in record.kernels if k.language == "cpp"]
     assert len(written) == 2 and all(k.machine for k in written)
     assert asked == ["objdump", "addr2line", "addr2line"]
 
@@ -279,8 +279,8 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits: int, register: str) -> None:
     with vector_isa.stand_in_for(arch):
-        made = capture(wave, *inputs("wave"))
-    kernel = cpu_assembly.compile_kernels(made.kernels, arch)[0]
+        record = capture(wave, *inputs("wave"))
+    kernel = cpu_assembly.compile_kernels(record.kernels, arch)[0]
     assert kernel.machine is not None, kernel.machine_note
     assert (kernel.machine.arch, kernel.machine.vector_bits) == (arch, bits)
     assert cpu_assembly.MARCH[arch] in kernel.machine.compiler or "clang" in kernel.machine.compiler
@@ -302,26 +302,26 @@ def test_what_runs_is_what_the_same_compiler_makes_again(
 def test_a_processor_of_another_family_needs_another_machine() -> None:
     arch = "neon" if X86 else "avx2"
     with vector_isa.stand_in_for(arch):
-        made = capture(wave, torch.rand(64))
-    note = cpu_assembly.compile_kernels(made.kernels, arch)[0].machine_note
+        record = capture(wave, torch.rand(64))
+    note = cpu_assembly.compile_kernels(record.kernels, arch)[0].machine_note
     assert platform.machine() in note and arch in note and "on a machine with an" in note
 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_scalar_code_has_no_vector() -> None:
-    made = capture(
+    record = capture(
         lambda x: x.sin() * 2, torch.rand(64), build=True, options={"cpp.simdlen": 1, **NO_HEADERS}
     )
-    machine = made.kernels[0].machine
+    machine = record.kernels[0].machine
     assert machine is not None and machine.vector_bits == 0
 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_wrapper_in_cpp_has_its_kernels_in_one_library() -> None:
-    made = capture(wave, torch.rand(64), build=True, options={"cpp_wrapper": True})
-    kernel = made.kernels[0]
+    record = capture(wave, torch.rand(64), build=True, options={"cpp_wrapper": True})
+    kernel = record.kernels[0]
     assert kernel.machine is not None, kernel.machine_note
     assert "Sleef_sinf" in kernel.assembly or not X86
     assert kernel.assembly.startswith(f"{kernel.name}:\n")

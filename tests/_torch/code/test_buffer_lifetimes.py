@@ -379,13 +379,13 @@ def highest(call: Any, tensors: list[Any], kept: list[bool]) -> int:
 def test_an_input_that_may_be_misaligned_is_held_once() -> None:
     """GPU code binds some inputs to their own names, and copies only those that are misaligned."""
     x = torch.rand(1000, requires_grad=True)
-    found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x, target="h100")
+    record = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x, target="h100")
     # torch 2.11 leaves the alignment to the caller of the module.
-    assert "copy_if_misaligned(" in found.code["backward"] or torch.__version__.startswith("2.11.")
+    assert "copy_if_misaligned(" in record.code["backward"] or torch.__version__.startswith("2.11.")
     # By hand: the input and the result; the input, the gradient of the result, and the gradient of the input.
-    peaks = {m.phase: m.peak for m in found.compilations[0].memory}
+    peaks = {m.phase: m.peak for m in record.compilations[0].memory}
     assert peaks == {"forward": 2 * 4000, "backward": 3 * 4000}
-    kinds = {b.name: b.kind for m in found.compilations[0].memory for b in m.buffers}
+    kinds = {b.name: b.kind for m in record.compilations[0].memory for b in m.buffers}
     assert kinds["tangents_1"] == "input"
 
 

@@ -120,16 +120,16 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
     """Inductor generates two variants of a reduction for the device to time; the choice itself is not a kernel."""
     pytest.importorskip("triton")
-    found = capture(softmax, torch.rand(64, 1024), target="h100", options={"triton.multi_kernel": 1})
-    text = found.code["inference"]
+    record = capture(softmax, torch.rand(64, 1024), target="h100", options={"triton.multi_kernel": 1})
+    text = record.code["inference"]
     assert "async_compile.multi_kernel('multi_kernel_0'" in text  # as Inductor generated it
-    one, two = found.kernels
+    one, two = record.kernels
     assert one.kind == two.kind == "reduction" and one.launch_lines == two.launch_lines
     assert "multi_kernel_0.run(" in text.splitlines()[one.launch_lines[0] - 1]
-    assert found.ledger.total.launches == 1
-    said = " ".join(full(found).split())
+    assert record.ledger.total.launches == 1
+    said = " ".join(full(record).split())
     assert "2 kernels, 1 launch" in said and said.count("instead: the device measures which is faster") == 2
-    assert "more than once" not in str(found.story())
+    assert "more than once" not in str(record.story())
     # For comparison, the program without the option has one kernel, and no alternative.
     plain = capture(softmax, torch.rand(64, 1024), target="h100")
     assert "instead" not in str(plain) and len(plain.kernels) == 1
@@ -146,12 +146,12 @@ def test_a_wrapper_in_cpp() -> None:
     def fn(a: torch.Tensor) -> torch.Tensor:
         return (a @ a).sin().sum()
 
-    found = capture(fn, x, options={"cpp_wrapper": True})
-    assert found.ledger.forward.launches == 2
-    for kernel in found.kernels:
+    record = capture(fn, x, options={"cpp_wrapper": True})
+    assert record.ledger.forward.launches == 2
+    for kernel in record.kernels:
         assert kernel.origins
         (line,) = kernel.launch_lines
-        text = found.code[kernel.phase].splitlines()
+        text = record.code[kernel.phase].splitlines()
         assert kernel.name.rpartition(".")[2] in text[line - 1]
         if kernel.language == "cpp":
             assert kernel.source.lstrip().startswith('extern "C"') and kernel.source.rstrip().endswith("}")
@@ -212,20 +212,20 @@ def test_loops_with_masks_and_scatters() -> None:
 
 
 def test_a_view_that_a_library_makes_is_no_launch() -> None:
-    found = capture(lambda x: x.view(torch.int16), torch.rand(8, 8))
-    assert found.ledger.inference.launches == 0
-    assert found.ledger.inference.groups == 0
+    record = capture(lambda x: x.view(torch.int16), torch.rand(8, 8))
+    assert record.ledger.inference.launches == 0
+    assert record.ledger.inference.groups == 0
 
 
 def test_a_reshape_that_a_library_makes_is_no_launch() -> None:
     """Inductor generates no code for complex numbers, and calls ATen's ``reshape`` for a view."""
     z = torch.randn(4, 6, dtype=torch.cfloat)
-    found = capture(lambda z: (z * 2).sum(0).view(-1, 1), z)
-    assert "aten.reshape.default(" in found.code["inference"]
+    record = capture(lambda z: (z * 2).sum(0).view(-1, 1), z)
+    assert "aten.reshape.default(" in record.code["inference"]
     made = z.sum(0)
     assert torch.ops.aten.reshape.default(made, [-1, 1]).data_ptr() == made.data_ptr()
-    assert [k.name for k in found.kernels] == ["torch.ops.aten.mul.Tensor", "torch.ops.aten.sum.dim_IntList"]
-    assert found.ledger.inference.launches == 2
+    assert [k.name for k in record.kernels] == ["torch.ops.aten.mul.Tensor", "torch.ops.aten.sum.dim_IntList"]
+    assert record.ledger.inference.launches == 2
 
 
 @pytest.mark.full
@@ -236,15 +236,15 @@ def test_an_operator_of_the_programs_is_its_own_whatever_its_name(name: str) -> 
         lib.impl(name, torch.tanh, "CPU")
         lib.impl(name, torch.empty_like, "Meta")
         operator = getattr(torch.ops.lens_names, name)
-        found = capture(lambda x: operator(x.sin()).cos(), torch.rand(16, 16))
+        record = capture(lambda x: operator(x.sin()).cos(), torch.rand(16, 16))
     called = f"torch.ops.lens_names.{name}.default"
-    assert [k.name for k in found.kernels][1] == called and found.ledger.inference.launches == 3
-    (kernel,) = (k for k in found.kernels if k.name == called)
+    assert [k.name for k in record.kernels][1] == called and record.ledger.inference.launches == 3
+    (kernel,) = (k for k in record.kernels if k.name == called)
     assert (kernel.reads, kernel.writes) == (None, None), "nobody sees what it reads"
-    row = found.ledger.inference
+    row = record.ledger.inference
     assert isinstance(row.bytes_after, AtLeast) and row.bytes_after.least == 4 * 1024
     assert (row.eager_ops, row.aten_ops) == (3, 3)
-    assert [n.kind for n in found.compilations[0].graphs["dynamo"].calls] == [
+    assert [n.kind for n in record.compilations[0].graphs["dynamo"].calls] == [
         "pointwise",
         "custom",
         "pointwise",
@@ -253,8 +253,8 @@ def test_an_operator_of_the_programs_is_its_own_whatever_its_name(name: str) -> 
 
 def test_bytes_that_depend_on_data_are_not_counted() -> None:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        found = capture(lambda x: torch.sin(x[x > 0.5]) * 2, torch.linspace(0, 1, 64))
-    row = found.ledger.inference
+        record = capture(lambda x: torch.sin(x[x > 0.5]) * 2, torch.linspace(0, 1, 64))
+    row = record.ledger.inference
     assert row.groups >= 1
     # The comparison reads 64 numbers and writes 64 booleans; the rest depends on how many elements are selected.
     assert isinstance(row.bytes_after, AtLeast) and row.bytes_after.least == 64 * 4 + 64
@@ -269,9 +269,9 @@ def _copied(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("needs", [False, True])
 def test_a_copy_that_the_wrapper_makes_is_a_launch_of_its_line(needs: bool) -> None:
-    found = capture(_copied, torch.rand(4, 6, requires_grad=needs))
+    record = capture(_copied, torch.rand(4, 6, requires_grad=needs))
     phase = "forward" if needs else "inference"
-    module = found.compilations[0].code[phase]
+    module = record.compilations[0].code[phase]
     written = [i for i, line in enumerate(module.text.splitlines(), 1) if ".copy_(" in line]
     assert written, "this torch converts to a complex type by other means"
     copies = [k for k in module.kernels if "copy_" in k.name]
@@ -279,7 +279,7 @@ def test_a_copy_that_the_wrapper_makes_is_a_launch_of_its_line(needs: bool) -> N
     first = _copied.__code__.co_firstlineno
     for kernel in copies:
         assert kernel.language == "extern" and kernel.groups and kernel.origins
-        assert [f.line for f in found.chain.lines(kernel)] == [first + 1]
-    assert found.chain.kernels(__file__, first + 1)[: len(copies)] == tuple(copies)
-    row = getattr(found.ledger, phase)
+        assert [f.line for f in record.chain.lines(kernel)] == [first + 1]
+    assert record.chain.kernels(__file__, first + 1)[: len(copies)] == tuple(copies)
+    row = getattr(record.ledger, phase)
     assert row.launches == sum(k.launches for k in module.kernels) >= len(written) + 2

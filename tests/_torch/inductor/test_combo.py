@@ -37,8 +37,8 @@ CASES: dict[str, tuple[Any, list[torch.Tensor], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_every_computing_line_of_a_combined_kernel_is_covered(name: str) -> None:
     fn, args, options = CASES[name]
-    found = capture(fn, *args, target="h100", options={"combo_kernels": True, **options})
-    texts = [(k.source.splitlines(), k) for k in found.kernels if k.source]
+    record = capture(fn, *args, target="h100", options={"combo_kernels": True, **options})
+    texts = [(k.source.splitlines(), k) for k in record.kernels if k.source]
     assert any("pid" in line for lines, _ in texts for line in lines), "the kernels were not combined"
     for lines, kernel in texts:
         for mark in kernel.lines:
@@ -46,7 +46,7 @@ def test_every_computing_line_of_a_combined_kernel_is_covered(name: str) -> None
             computes = text.strip().startswith(("tmp", "_tmp", "tl.store"))
             assert bool(mark.origins) == computes, text
             assert mark.origins or mark.no_origin in LINE_FORMS, text
-    cover = found.coverage()
+    cover = record.coverage()
     assert cover.total.line_share == 1 and cover.unexplained == ()
 
 

@@ -48,8 +48,8 @@ def test_lines_stand_in_the_loops_that_were_being_written(
         return real(buffer, line)
 
     monkeypatch.setattr(IndentedBuffer, "writeline", writeline)
-    found = capture(function, torch.rand(64, 64, requires_grad=True))
-    stood = _loops(found)
+    record = capture(function, torch.rand(64, 64, requires_grad=True))
+    stood = _loops(record)
     assert len(stood) >= 10
     for text, several, loops in stood:
         if text in written and not several:  # a line of several operators is generated once, for the first

@@ -101,8 +101,8 @@ def one_half(x: torch.Tensor) -> torch.Tensor:
 
 # Known functions.
 def test_sin2_cos2_is_four_inlined_and_one_result() -> None:
-    found = capture(sin2_cos2, ramp(2**20, grad=True))
-    forward, backward = only(found, "forward"), only(found, "backward")
+    record = capture(sin2_cos2, ramp(2**20, grad=True))
+    forward, backward = only(record, "forward"), only(record, "backward")
     assert len(forward) == 5 and len(backward) == 12
     for entries_, result in ((forward, "output"), (backward, "output")):
         assert Counter(e.reason for e in entries_.values()) == {"": len(entries_) - 1, result: 1}
@@ -114,10 +114,10 @@ def test_sin2_cos2_is_four_inlined_and_one_result() -> None:
 @pytest.mark.parametrize(("pairs", "expected"), [(10, 1), (40, 2), slowly(100, 3), slowly(200, 6)])
 @pytest.mark.cases(full=2)
 def test_a_long_chain_is_cut_where_it_has_too_many_operations(pairs: int, expected: int) -> None:
-    found = capture(lambda x: chain(x, pairs), ramp(64))
-    entries_ = only(found).values()
+    record = capture(lambda x: chain(x, pairs), ramp(64))
+    entries_ = only(record).values()
     written = [e for e in entries_ if e.buffer]
-    assert len(loops(found.compilations[0], "inference")) == expected == len(written)
+    assert len(loops(record.compilations[0], "inference")) == expected == len(written)
     assert [e.reason for e in written] == ["many operations"] * (expected - 1) + ["output"]
     for entry in written[:-1]:
         count, limit = figures(entry.evidence)
@@ -268,9 +268,9 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize(("fn", "args"), FUNCTIONS, ids=lambda v: getattr(v, "__name__", None))
 def test_entries_agree_with_the_loops(fn: Any, args: Any) -> None:
-    found = capture(fn, *args)
-    assert found.compilations[0].lowered
-    assert list(lowering_faults(found)) == []
+    record = capture(fn, *args)
+    assert record.compilations[0].lowered
+    assert list(lowering_faults(record)) == []
 
 
 def test_the_place_is_in_torch() -> None:
@@ -300,12 +300,12 @@ def test_costly_operations_are_torchs() -> None:
 
 # Reasons, losses without a hook, and retained data.
 def test_why_says_what_was_inlined() -> None:
-    found = capture(lambda x: torch.softmax(x.sin(), -1), ramp(64, 64))
-    entries_ = only(found)
-    text = str(found.why("sub", "exp"))
+    record = capture(lambda x: torch.softmax(x.sin(), -1), ramp(64, 64))
+    entries_ = only(record)
+    text = str(record.why("sub", "exp"))
     assert f"sub was inlined into {entries_['exp'].buffer}: its value has no buffer" in text
     assert f"{entries_['exp'].buffer} is the loop of exp, whose value has a buffer (heavy)" in text
-    text = str(found.why("exp", "div"))
+    text = str(record.why("exp", "div"))
     assert (
         f"exp was not inlined into {entries_['div'].buffer}, the loop of " in text
         and "(heavy)" in text
@@ -319,10 +319,10 @@ def test_why_says_what_was_inlined() -> None:
 def test_without_a_hook_nothing_is_said(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     real = hook_points.find
     monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
-    found = capture(softmax, ramp(8, 8))
-    assert found.compilations[0].lowered == () and found.kernels
-    assert path.rpartition(".")[2] in found.lacks(claims.LOWERING)
-    assert any("what lowering inlined" in n and path.rpartition(".")[2] in n for n in found.notes)
+    record = capture(softmax, ramp(8, 8))
+    assert record.compilations[0].lowered == () and record.kernels
+    assert path.rpartition(".")[2] in record.lacks(claims.LOWERING)
+    assert any("what lowering inlined" in n and path.rpartition(".")[2] in n for n in record.notes)
 
 
 def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,8 +358,8 @@ def test_code_is_the_same_without_listening(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_record_holds_it() -> None:
-    found = capture(softmax, ramp(8, 8))
-    assert Capture.from_json(found.to_json()).compilations[0].lowered == found.compilations[0].lowered != ()
+    record = capture(softmax, ramp(8, 8))
+    assert Capture.from_json(record.to_json()).compilations[0].lowered == record.compilations[0].lowered != ()
 
 
 def test_a_call_under_another_name_is_of_its_own_node_alone() -> None:
@@ -369,18 +369,18 @@ def test_a_call_under_another_name_is_of_its_own_node_alone() -> None:
         y = torch.gather(x, 1, i)
         return torch.zeros_like(x).scatter_add(1, i, y.sqrt())
 
-    found = capture(scattered, ramp(8, 16), torch.arange(32).reshape(8, 4) % 16)
-    graph = found.compilations[0].graphs["inference.loops"]
+    record = capture(scattered, ramp(8, 16), torch.arange(32).reshape(8, 4) % 16)
+    graph = record.compilations[0].graphs["inference.loops"]
     (call,) = (node for node in graph.nodes if node.op == "extern")
     assert call.target.startswith("aten.scatter_reduce_") and call.origins == ("scatter_add",)
-    answer = found.why("gather", "scatter_add")
+    answer = record.why("gather", "scatter_add")
     assert answer.reason == "extern" and answer.saved == 2 * 8 * 4 * 4 + 8 * 4 * 8
 
 
 def test_what_reads_one_result_of_a_call_is_a_pair_with_it() -> None:
     """By hand: three kernels in a row, so two pairs; a node between the call and its reader selects the result."""
-    found = capture(lambda x: torch.cumsum(x.exp(), 0) / 16, ramp(16, 16))
-    pairs = all_unfused_pairs(found)
+    record = capture(lambda x: torch.cumsum(x.exp(), 0) / 16, ramp(16, 16))
+    pairs = all_unfused_pairs(record)
     assert [(pair.follows, pair.why.reason, pair.why.saved) for pair in pairs] == [(True, "extern", 2048)] * 2
 
 

@@ -145,19 +145,19 @@ def apart(capture: Capture) -> list[tuple[str, str]]:
 
 def test_a_split_reduction_says_so_and_is_one_loop_without_the_split() -> None:
     square = torch.rand(1024, 1024)
-    found = compile_lens.capture(lambda x: x.sum(), square, target="h100")
-    assert apart(found) == [("split reduction", REASONS["split reduction"].remedy)]
-    assert "split_reductions = False" in str(found.why("op0", "op1"))
+    record = compile_lens.capture(lambda x: x.sum(), square, target="h100")
+    assert apart(record) == [("split reduction", REASONS["split reduction"].remedy)]
+    assert "split_reductions = False" in str(record.why("op0", "op1"))
     whole = compile_lens.capture(
         lambda x: x.sum(), square, target="h100", options={"split_reductions": False}
     )
-    assert apart(whole) == [] and whole.ledger.total.groups == 1 < found.ledger.total.groups  # type: ignore[operator]
+    assert apart(whole) == [] and whole.ledger.total.groups == 1 < record.ledger.total.groups  # type: ignore[operator]
 
 
 def test_a_reduction_over_the_last_dimension_is_not_told_to_be_one() -> None:
     """A sum over all elements must end before the division starts, whatever the dimension."""
-    found = compile_lens.capture(lambda x: x / x.sum(), X).why("sum_1", "div")
-    assert (found.verdict, found.reason, found.remedy) == ("not fused", "reduction barrier", "")
+    answer = compile_lens.capture(lambda x: x / x.sum(), X).why("sum_1", "div")
+    assert (answer.verdict, answer.reason, answer.remedy) == ("not fused", "reduction barrier", "")
 
 
 def test_a_custom_operator_that_is_written_out_is_fused() -> None:
@@ -167,12 +167,12 @@ def test_a_custom_operator_that_is_written_out_is_fused() -> None:
     def plain(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.cos(torch.sin(x) + y)
 
-    found = compile_lens.capture(custom, X, Y)
+    record = compile_lens.capture(custom, X, Y)
     for pair in (("sin", "plus"), ("plus", "cos"), ("sin", "cos")):
-        why = found.why(*pair)
+        why = record.why(*pair)
         assert (why.reason, why.remedy) == ("extern", CUSTOM_REMEDY) and "matrix product" not in str(why)
     # plus is written, and read by cos only; sin is written, and read by plus only.
-    assert found.why("plus", "cos").saved == found.why("sin", "plus").saved == 2 * X.nbytes
+    assert record.why("plus", "cos").saved == record.why("sin", "plus").saved == 2 * X.nbytes
     assert compile_lens.capture(plain, X, Y).why("sin", "cos").verdict == "inlined"
 
 
@@ -181,10 +181,10 @@ def test_a_custom_operator_that_is_written_out_is_fused() -> None:
 def test_a_product_of_matrices_gets_no_advice_that_changes_nothing(
     mode: str | None, target: str | None
 ) -> None:
-    found = compile_lens.capture(
+    record = compile_lens.capture(
         lambda a, b: torch.relu(a @ b), X, X.t().contiguous(), mode=mode, target=target
     )
-    why = found.why("mm", "relu")
+    why = record.why("mm", "relu")
     assert (why.verdict, why.reason, why.remedy) == ("not fused", "extern", "") and "to try" not in str(why)
 
 
@@ -218,21 +218,21 @@ def test_what_fusing_saves_is_what_the_ablation_without_it_moves_more(function: 
     from compile_lens.measures.steps import at_step
     from compile_lens.record.capture import ABLATIONS
 
-    made = compile_lens.ablate(function, torch.rand(1000, 64))
-    without = at_step(made, ABLATIONS[1])
+    ablation = compile_lens.ablate(function, torch.rand(1000, 64))
+    without = at_step(ablation, ABLATIONS[1])
     one, two = (
         node.name for node in without.compilations[0].graphs["inference.groups"].calls if node.compute
     )
-    before, after = without.ledger.total.bytes_after, made.ledger.total.bytes_after
-    assert made.ledger.total.groups == 1
+    before, after = without.ledger.total.bytes_after, ablation.ledger.total.bytes_after
+    assert ablation.ledger.total.groups == 1
     assert without.why(one, two).saved == before - after  # type: ignore[operator]
 
 
 def test_a_product_and_what_follows_save_a_write_and_a_read() -> None:
     a, b = X, X.t().contiguous()
     size = 64 * 64 * 4
-    found = compile_lens.capture(lambda a, b: torch.relu(a @ b), a, b)
-    assert found.why("mm", "relu").saved == 2 * size
+    record = compile_lens.capture(lambda a, b: torch.relu(a @ b), a, b)
+    assert record.why("mm", "relu").saved == 2 * size
 
     def needed(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         m = a @ b
@@ -271,9 +271,9 @@ def test_a_concatenation_moves_what_the_loops_of_its_kernel_load_and_store(
     function: Callable[..., Any],
 ) -> None:
     """On a CPU the inputs are copied into place, and the next loop reads them again."""
-    found = compile_lens.capture(function, torch.rand(1008), torch.rand(496))
-    counted = [moved(kernel.source) for kernel in found.kernels]
-    assert found.ledger.total.bytes_after == sum(loads + stores for loads, stores in counted) > 0
+    record = compile_lens.capture(function, torch.rand(1008), torch.rand(496))
+    counted = [moved(kernel.source) for kernel in record.kernels]
+    assert record.ledger.total.bytes_after == sum(loads + stores for loads, stores in counted) > 0
 
 
 def test_a_concatenation_on_a_gpu_is_one_loop_that_moves_half_of_it() -> None:
@@ -298,23 +298,23 @@ def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", ["gelu", "F.gelu", "torch.nn.functional.gelu", "aten.gelu.default", "out"])
 def test_why_takes_the_names_that_users_wrote(name: str) -> None:
-    found = compile_lens.capture(layer, X, X)
-    names = [n.target for n in found.compilations[0].graphs["inference.post_grad"].nodes]
+    record = compile_lens.capture(layer, X, X)
+    names = [n.target for n in record.compilations[0].graphs["inference.post_grad"].nodes]
     assert not any("gelu" in target for target in names), "it is decomposed"
-    assert found.why(name, "layer_norm").verdict in ("fused", "inlined")
-    assert found.why("linear", name).reason == "extern"
+    assert record.why(name, "layer_norm").verdict in ("fused", "inlined")
+    assert record.why("linear", name).reason == "extern"
 
 
 def test_a_name_that_is_called_twice_is_not_guessed() -> None:
-    found = compile_lens.capture(lambda x: F.gelu(F.gelu(x).sum(0)), X)
+    record = compile_lens.capture(lambda x: F.gelu(F.gelu(x).sum(0)), X)
     for name in ("F.gelu", "gelu"):  # torch's own name of the first call
         with pytest.raises(
             compile_lens.UsageError, match=f"'{name}' is a name of several nodes: give one of.*gelu_1@"
         ):
-            found.why(name, "sum_1")
-    assert found.why("gelu_1", "sum_1").verdict == "fused"
+            record.why(name, "sum_1")
+    assert record.why("gelu_1", "sum_1").verdict == "fused"
     with pytest.raises(compile_lens.UsageError, match="no function that it calls"):
-        found.why("silu", "sum_1")
+        record.why("silu", "sum_1")
 
 
 def test_a_reduction_of_columns_beside_pointwise_work_has_no_remedy() -> None:

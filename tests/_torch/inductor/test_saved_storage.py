@@ -31,17 +31,17 @@ def test_what_the_forward_keeps_is_what_autograd_is_given(program: object, kept:
 
 def test_copies_of_inputs_are_told_as_kept() -> None:
     f, args = convolution()
-    found = capture(f, *args)
-    (memory,) = (m for m in found.compilations[0].memory if m.phase == "forward")
-    partition = found.compilations[0].partition
+    record = capture(f, *args)
+    (memory,) = (m for m in record.compilations[0].memory if m.phase == "forward")
+    partition = record.compilations[0].partition
     assert partition is not None
     assert (
         sum(b.nbytes or 0 for b in memory.buffers if b.kind == "saved")
         == saved_bytes(partition.saved)
         == 19_456
     )
-    assert "saves 3 tensors, ~19 KiB besides inputs and results" in full(found)
-    assert "What it saves takes 19 KiB besides inputs and results." in str(found.story())
+    assert "saves 3 tensors, ~19 KiB besides inputs and results" in full(record)
+    assert "What it saves takes 19 KiB besides inputs and results." in str(record.story())
 
 
 def test_the_default_partitioner_would_keep_the_same_copies() -> None:
