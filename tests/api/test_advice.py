@@ -139,14 +139,14 @@ def test_the_peak_has_what_is_held_and_a_switch_that_lowers_it(sorted_: Capture)
         "compile_lens.what_if turns the switches of the compiler one at a time, and says which lower the peak"
     ]
     tensors = [torch.rand(64, 64) for _ in range(5)]
-    found = what_if(
+    result = what_if(
         read_twice, *tensors, target="h100", switches=["realize_reads_threshold"], show_progress=False
     )
-    (trial,) = found.helpful
+    (trial,) = result.helpful
     assert "peak" in trial.lower
     before, after = dict(trial.figures)["peak"]
     assert before is not None and after is not None
-    expect(found.base).peak(before)
+    expect(result.base).peak(before)
     expect(read_twice, *tensors, target="h100", **(trial.arguments or {})).peak(after)
 
 

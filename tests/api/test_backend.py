@@ -177,8 +177,8 @@ def test_named_backend_builds_when_asked() -> None:
 @pytest.mark.exhaustive
 def test_verify_compares_forward_and_gradients() -> None:
     x = torch.linspace(0, 1, 100).requires_grad_()
-    found = capture(wave, x)
-    report = found.verify()
+    record = capture(wave, x)
+    report = record.verify()
     assert report and report.ok and report.same_code
     names = {c.name for c in report.comparisons}
     assert names == {"result", "gradient of input 0"}
@@ -188,10 +188,10 @@ def test_verify_compares_forward_and_gradients() -> None:
 
 
 def test_verify_says_when_the_inputs_are_gone() -> None:
-    found = capture(wave, torch.ones(4))
+    record = capture(wave, torch.ones(4))
     gc.collect()
     with pytest.raises(UsageError, match=r"pass them, capture\.verify\(wave"):
-        found.verify()
+        record.verify()
 
 
 @pytest.mark.slow

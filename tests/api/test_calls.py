@@ -54,21 +54,21 @@ def test_compilations_and_runs_of_each_call_are_plain_torchs() -> None:
         compiled(**call) if isinstance(call, dict) else compiled(*call)
         counted.append((list(range(before, backend.frame_count)), list(ran)))
     torch._dynamo.reset()
-    made = capture(f, calls=CALLS)
-    order = [id for call in made.calls for id in call.compiled]  # in the order of creation
+    record = capture(f, calls=CALLS)
+    order = [id for call in record.calls for id in call.compiled]  # in the order of creation
     assert [
-        ([order.index(i) for i in c.compiled], [order.index(i) for i in c.executed]) for c in made.calls
+        ([order.index(i) for i in c.compiled], [order.index(i) for i in c.executed]) for c in record.calls
     ] == counted
-    assert sorted(order) == sorted(c.id for c in made.compilations) and len(order) == backend.frame_count
-    assert [c.inputs[0] for c in made.calls] == [f"x: float32[{n}] cpu" for n in (3, 4, 5, 5, 3)]
-    assert made.inputs == made.calls[0].inputs and made.calls[3].inputs[1] == "scale: 3.0"
-    assert Capture.from_json(made.to_json()) == made
+    assert sorted(order) == sorted(c.id for c in record.compilations) and len(order) == backend.frame_count
+    assert [c.inputs[0] for c in record.calls] == [f"x: float32[{n}] cpu" for n in (3, 4, 5, 5, 3)]
+    assert record.inputs == record.calls[0].inputs and record.calls[3].inputs[1] == "scale: 3.0"
+    assert Capture.from_json(record.to_json()) == record
 
 
 def test_the_page_tells_each_call() -> None:
-    said = " ".join(page(document(capture(f, calls=CALLS[:3])), width=200).split())
-    assert "call 2 0/1 0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4" in said
-    assert "call 3 (x: float32[5] cpu): nothing was compiled, it ran 0/1, 1/1" in said
+    text = " ".join(page(document(capture(f, calls=CALLS[:3])), width=200).split())
+    assert "call 2 0/1 0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4" in text
+    assert "call 3 (x: float32[5] cpu): nothing was compiled, it ran 0/1, 1/1" in text
 
 
 def test_a_limit_is_told_in_its_call() -> None:
@@ -76,10 +76,10 @@ def test_a_limit_is_told_in_its_call() -> None:
         return x.sin() + len(n)
 
     with torch._dynamo.config.patch(recompile_limit=2):
-        made = capture(by_value, calls=[(torch.ones(3), "a" * n) for n in (1, 2, 3)])
-    assert [c.compiled for c in made.calls] == [("0/0",), ("0/1",), ()]
-    assert made.calls[2].executed == () and made.calls[2].skipped == ("by_value: recompile limit",)
-    assert "call 3 (x: float32[3] cpu, n: 'aaa'): no compiled graph ran" in page(document(made), width=200)
+        record = capture(by_value, calls=[(torch.ones(3), "a" * n) for n in (1, 2, 3)])
+    assert [c.compiled for c in record.calls] == [("0/0",), ("0/1",), ()]
+    assert record.calls[2].executed == () and record.calls[2].skipped == ("by_value: recompile limit",)
+    assert "call 3 (x: float32[3] cpu, n: 'aaa'): no compiled graph ran" in page(document(record), width=200)
 
 
 def test_a_call_that_raises_keeps_those_before_it() -> None:

@@ -45,39 +45,39 @@ def kernels(found: Comparison) -> dict[str, int]:
 
 @pytest.mark.full
 def test_a_long_softmax_is_several_kernels_on_cuda_since_it_is_split() -> None:
-    found = compile_lens.compare(softmax, torch.randn(64, 50_000))
-    count = kernels(found)
+    comparison = compile_lens.compare(softmax, torch.randn(64, 50_000))
+    count = kernels(comparison)
     assert count["cpu"] == count["mps"] == 1 and count["h100"] >= 3  # five if torch has no online softmax
-    assert {"split", "fusion"} <= kinds(found) and "unexplained" not in kinds(found)
-    (row,) = found.rows
+    assert {"split", "fusion"} <= kinds(comparison) and "unexplained" not in kinds(comparison)
+    (row,) = comparison.rows
     assert row.text == "return torch.softmax(x, -1)" and not row.alike
-    (split,) = (d for d in found.differences if d.kind == "split")
+    (split,) = (d for d in comparison.differences if d.kind == "split")
     assert {f.target for f in split.facts} >= {"cpu", "h100", "mps"} and "h100 132" in str(split.facts)
 
 
 @pytest.mark.full
 def test_attention_is_a_library_call_of_another_name_on_each() -> None:
-    found = compile_lens.compare(attention, torch.randn(2, 4, 64, 64))
-    assert kinds(found) == {"library"}
-    names = {use.called for row in found.rows for cell in row.cells for use in cell.kernels}
+    comparison = compile_lens.compare(attention, torch.randn(2, 4, 64, 64))
+    assert kinds(comparison) == {"library"}
+    names = {use.called for row in comparison.rows for cell in row.cells for use in cell.kernels}
     assert len(names) == 3 and "aten._scaled_dot_product_flash_attention_for_cpu" in names
 
 
 def test_a_scan_is_generated_where_the_backend_can() -> None:
-    found = compile_lens.compare(scanned, torch.randn(64, 100), targets=["cpu", "cuda:sm_80"])
-    assert kinds(found) == {"library", "fusion"}
-    (library,) = (d for d in found.differences if d.kind == "library")
+    comparison = compile_lens.compare(scanned, torch.randn(64, 100), targets=["cpu", "cuda:sm_80"])
+    assert kinds(comparison) == {"library", "fusion"}
+    (library,) = (d for d in comparison.differences if d.kind == "library")
     assert "aten.cumsum is a library call on cpu, and generated on cuda:sm_80" in library.sentence
     assert "BackendFeature.SCAN" in str(library.facts)
 
 
 def test_a_target_that_fails_is_a_column() -> None:
-    found = compile_lens.compare(doubled, torch.randn(8, 8), targets=["cpu", "mps"])
-    assert list(found.captures) == ["cpu"] and "float64" in found.failures["mps"]
-    (failed,) = (d for d in found.differences if d.kind == "failed")
+    comparison = compile_lens.compare(doubled, torch.randn(8, 8), targets=["cpu", "mps"])
+    assert list(comparison.captures) == ["cpu"] and "float64" in comparison.failures["mps"]
+    (failed,) = (d for d in comparison.differences if d.kind == "failed")
     assert "a type that mps does not have" in str(failed.facts)
-    found = compile_lens.compare(scanned, torch.randn(4, 4), targets=["cpu", "h101"])
-    assert "target='h101' is not known" in found.failures["h101"]
+    comparison = compile_lens.compare(scanned, torch.randn(4, 4), targets=["cpu", "h101"])
+    assert "target='h101' is not known" in comparison.failures["h101"]
 
 
 def test_where_every_target_fails_it_raises() -> None:
@@ -107,6 +107,6 @@ def test_targets_that_are_no_list_of_targets_are_refused(options: dict[str, Any]
 @pytest.mark.full
 def test_options_and_keywords_reach_every_capture() -> None:
     x = torch.randn(16, requires_grad=True)
-    found = compile_lens.compare(torch.sin, kwargs={"input": x}, targets=["cpu", "mps"], backward=False)
-    assert all(c.options.backward == "no" for c in found.captures.values())
-    assert {row.phase for row in found.rows} == {"forward"} and x.grad is None
+    comparison = compile_lens.compare(torch.sin, kwargs={"input": x}, targets=["cpu", "mps"], backward=False)
+    assert all(c.options.backward == "no" for c in comparison.captures.values())
+    assert {row.phase for row in comparison.rows} == {"forward"} and x.grad is None

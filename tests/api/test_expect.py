@@ -75,11 +75,11 @@ def fails(asked: Callable[[], object]) -> str:
 
 def test_launches(of: Programs) -> None:
     of(one).launches(1).launches(at_most=1).launches(at_least=1).launches(within=(0, 1))
-    said = fails(lambda: of(over_the_wrong_dimension, target="h100").launches(at_most=1))
-    assert "launches: expected at most 1, found 3, measured" in said
-    assert "triton_per_fused_sum_0, reduction, 1 launch ← short_programs.py:" in said
-    assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
-    assert "for NVIDIA H100 SXM" in said
+    message = fails(lambda: of(over_the_wrong_dimension, target="h100").launches(at_most=1))
+    assert "launches: expected at most 1, found 3, measured" in message
+    assert "triton_per_fused_sum_0, reduction, 1 launch ← short_programs.py:" in message
+    assert "(reduction barrier)" in message and "Reduce over the last dimension" in message
+    assert "for NVIDIA H100 SXM" in message
     fails(lambda: of(one).launches(2))
     fails(lambda: of(one).launches(at_least=2))
     fails(lambda: of(one).launches(within=(2, 3)))
@@ -87,8 +87,8 @@ def test_launches(of: Programs) -> None:
 
 def test_launches_of_one_phase(of: Programs) -> None:
     of(squared, grad=True).launches(2).launches(1, phase="forward").launches(1, phase="backward")
-    said = fails(lambda: of(squared, grad=True).launches(1))
-    assert "Forward and backward are two graphs" in said and "backward=False" in said
+    message = fails(lambda: of(squared, grad=True).launches(1))
+    assert "Forward and backward are two graphs" in message and "backward=False" in message
     assert "launches of the backward: expected 0" in fails(
         lambda: of(squared, grad=True).launches(0, phase="backward")
     )
@@ -100,9 +100,9 @@ def test_launches_of_one_phase(of: Programs) -> None:
 
 def test_groups(of: Programs) -> None:
     of(one).groups(1)
-    said = fails(lambda: of(over_the_wrong_dimension).groups(at_most=2))
-    assert "groups: expected at most 2" in said and "sum_1 ← short_programs.py:" in said
-    assert "to try:" in said
+    message = fails(lambda: of(over_the_wrong_dimension).groups(at_most=2))
+    assert "groups: expected at most 2" in message and "sum_1 ← short_programs.py:" in message
+    assert "to try:" in message
 
 
 def test_graphs(of: Programs) -> None:
@@ -114,34 +114,34 @@ def test_graphs(of: Programs) -> None:
 def test_graph_breaks(of: Programs) -> None:
     of(one).graph_breaks(0)
     of(broken).graph_breaks(1)
-    said = fails(lambda: of(broken).graph_breaks(0))
-    assert "torch._dynamo.graph_break()" in said and "short_programs.py:" in said
+    message = fails(lambda: of(broken).graph_breaks(0))
+    assert "torch._dynamo.graph_break()" in message and "short_programs.py:" in message
 
 
 def test_recompiles(of: Programs) -> None:
     of(one).recompiles(0)
-    said = fails(lambda: of(compiled_again).recompiles(0))
-    assert "recompiles: expected 0, found 1" in said and "helper" in said
-    assert "is a recompile of helper" in said and "expected 3, actual 4" in said
-    assert "mark_dynamic(x, 0)" in said and "graph_break" not in said  # which is not the reason
+    message = fails(lambda: of(compiled_again).recompiles(0))
+    assert "recompiles: expected 0, found 1" in message and "helper" in message
+    assert "is a recompile of helper" in message and "expected 3, actual 4" in message
+    assert "mark_dynamic(x, 0)" in message and "graph_break" not in message  # which is not the reason
     # The advice helps.
     of(compiled_again, dynamic=True).recompiles(0)
 
 
 def test_bytes(of: Programs) -> None:
     of(one).bytes(2 * 64 * 64 * 4)  # read once, written once
-    said = fails(lambda: of(around_a_sort).bytes(at_most=2 * 64 * 64 * 4))
-    assert "modelled" in said and "torch.ops.aten.sort.stable, library call, ~" in said
-    assert "at most ~32.8 kB less" in said
+    message = fails(lambda: of(around_a_sort).bytes(at_most=2 * 64 * 64 * 4))
+    assert "modelled" in message and "torch.ops.aten.sort.stable, library call, ~" in message
+    assert "at most ~32.8 kB less" in message
 
 
 def test_extern(of: Programs) -> None:
     of(one).extern(0)
     of(around_a_sort).extern(1)
-    said = fails(lambda: of(around_a_sort).extern(0))
-    assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in said
-    assert "Inductor generates sorts itself where its backend can" in said
-    assert "compile_lens.support('aten.sort.stable')" in said
+    message = fails(lambda: of(around_a_sort).extern(0))
+    assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in message
+    assert "Inductor generates sorts itself where its backend can" in message
+    assert "compile_lens.support('aten.sort.stable')" in message
     assert compile_lens.support("aten.sort.stable").overloads  # the operator that it names has support data
     product = fails(lambda: of(lambda x: x @ x).extern(0))
     assert (
@@ -151,15 +151,15 @@ def test_extern(of: Programs) -> None:
 
 def test_peak(of: Programs) -> None:
     of(one).peak(2 * 64 * 64 * 4)  # the input and the result
-    said = fails(lambda: of(around_a_sort).peak(at_most=2 * 64 * 64 * 4))
-    assert "are live at once, at line" in said and "buf0, intermediate, ~16 KiB" in said
+    message = fails(lambda: of(around_a_sort).peak(at_most=2 * 64 * 64 * 4))
+    assert "are live at once, at line" in message and "buf0, intermediate, ~16 KiB" in message
 
 
 def test_saved(of: Programs) -> None:
     of(squared, grad=True).saved(0)  # the saved tensor is the input, which exists anyway
-    said = fails(lambda: of(lambda x: (x @ x).sin().sum(), grad=True).saved(0))
-    assert "found 16,384, modelled" in said and "to compute again than to save" in said
-    assert "activation_memory_budget" in said
+    message = fails(lambda: of(lambda x: (x @ x).sin().sum(), grad=True).saved(0))
+    assert "found 16,384, modelled" in message and "to compute again than to save" in message
+    assert "activation_memory_budget" in message
     with torch._functorch.config.patch(activation_memory_budget=0.0):  # the advice helps
         expect(lambda x: (x @ x).sin().sum(), X.clone().requires_grad_()).saved(0)
     assert "there is no backward" in fails(lambda: of(one).saved(0))
@@ -168,15 +168,15 @@ def test_saved(of: Programs) -> None:
 
 def test_compiled(of: Programs) -> None:
     of(one).compiled()
-    said = fails(lambda: of(broken).compiled())
-    assert "expected all of it compiled" in said and "graph break after 0/0" in said
+    message = fails(lambda: of(broken).compiled())
+    assert "expected all of it compiled" in message and "graph break after 0/0" in message
 
 
 def test_fused_and_apart(of: Programs) -> None:
     of(one).fused("sin", "mul")
     of(around_a_sort).not_fused("gelu", "sort")
-    said = fails(lambda: of(around_a_sort).fused("gelu", "sort"))
-    assert "expected gelu and sort fused, found gelu and sort (0/0 inference): not fused, extern" in said
+    message = fails(lambda: of(around_a_sort).fused("gelu", "sort"))
+    assert "expected gelu and sort fused, found gelu and sort (0/0 inference): not fused, extern" in message
     assert "expected sin and mul not fused" in fails(lambda: of(one).not_fused("sin", "mul"))
     with pytest.raises(UsageError):
         of(one).fused("sin", "tan")
@@ -190,22 +190,22 @@ def two_steps(x: torch.Tensor) -> torch.Tensor:
 
 def test_a_pair_that_fails_says_where_each_is(of: Programs) -> None:
     at = two_steps.__code__.co_firstlineno
-    said = fails(lambda: of(two_steps).fused("sin", "sort"))
-    _, found, _ = re.split(r"^(?:found|why):\n", said, flags=re.M)
+    message = fails(lambda: of(two_steps).fused("sin", "sort"))
+    _, found, _ = re.split(r"^(?:found|why):\n", message, flags=re.M)
     assert [line.partition(": a = ")[0].partition(": b = ")[0].strip() for line in found.splitlines()] == [
         f"inference: sin is in op0 · sin ← test_expect.py:{at + 1}",
         f"inference: sort is in op1 · aten.sort.stable ← test_expect.py:{at + 2}",
     ]
-    said = fails(lambda: of(two_steps).fused(at + 1, at + 3))
-    assert f"line {at + 1} is in op0 · sin ← test_expect.py:{at + 1}" in said
-    said = fails(lambda: of(one).not_fused("sin", "mul"))
-    assert "sin is in op0 · " in said and "mul is in op0 · " in said
+    message = fails(lambda: of(two_steps).fused(at + 1, at + 3))
+    assert f"line {at + 1} is in op0 · sin ← test_expect.py:{at + 1}" in message
+    message = fails(lambda: of(one).not_fused("sin", "mul"))
+    assert "sin is in op0 · " in message and "mul is in op0 · " in message
 
 
 def test_no_library_call_where_one_was_expected_says_what_there_is(of: Programs) -> None:
-    said = fails(lambda: of(one).extern(1))
+    message = fails(lambda: of(one).extern(1))
     (kernel,) = of(one).capture.kernels
-    assert f"found:\n  inference: {kernel.name}, pointwise, 1 launch ← short_programs.py:" in said
+    assert f"found:\n  inference: {kernel.name}, pointwise, 1 launch ← short_programs.py:" in message
 
 
 def independent(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -232,8 +232,8 @@ def test_one_launch_for_independent_kernels_is_said_where_it_works(
     fn: Callable[..., Any], target: str | None, sizes: list[tuple[int, ...]], helps: bool
 ) -> None:
     given = [torch.rand(size) for size in sizes]
-    said = fails(lambda: expect(fn, *given, target=target).launches(at_most=0))
-    assert ("combo_kernels" in said) == helps
+    message = fails(lambda: expect(fn, *given, target=target).launches(at_most=0))
+    assert ("combo_kernels" in message) == helps
     combined: dict[str, Any] = {"target": target, "options": {"combo_kernels": True}}
     before = expect(fn, *given, target=target).capture.ledger.total.launches
     after = expect(fn, *given, **combined).capture.ledger.total.launches
@@ -254,8 +254,8 @@ def test_saved_leaves_out_a_result_that_is_kept() -> None:
 def test_no_operator(of: Programs) -> None:
     of(one).no("aten.sort").no("sort").no("aten.mm")
     for name in ("aten.sort", "sort", "aten.sort.stable"):
-        said = fails(lambda name=name: of(around_a_sort).no(name))
-        assert f"expected no {name}, found it" in said and "short_programs.py:" in said
+        message = fails(lambda name=name: of(around_a_sort).no(name))
+        assert f"expected no {name}, found it" in message and "short_programs.py:" in message
     fails(lambda: of(chooses).no("aten.sort"))  # in a branch
     fails(lambda: of(lambda x: x @ x).no("aten.mm"))
     with pytest.raises(UsageError, match=r"no operator 'aten.srot'.*aten\.sort"):
@@ -364,8 +364,8 @@ def test_writes_that_inductor_makes_are_expected() -> None:
 
 def test_types(of: Programs) -> None:
     of(one).dtype("float32").dtype("float32", "int64", of="aten.sin")
-    said = fails(lambda: of(widened).dtype("float32"))
-    assert "aten.exp makes float64 ← test_expect.py:" in said
+    message = fails(lambda: of(widened).dtype("float32"))
+    assert "aten.exp makes float64 ← test_expect.py:" in message
     assert "found no aten.mm" in fails(lambda: of(one).dtype("float32", of="aten.mm"))
     with pytest.raises(UsageError, match="no type"):
         of(one).dtype()
@@ -407,13 +407,13 @@ def test_what_a_call_decides_is_not_sure(of: Programs) -> None:
 )
 def test_what_is_missing_never_passes(asked: Callable[[Expectations], object]) -> None:
     """The sample lacks its backward's code, groups, memory and partition."""
-    said = fails(lambda: asked(expect(samples.missing())))
-    assert "not known" in said or "which is not certain" in said
+    message = fails(lambda: asked(expect(samples.missing())))
+    assert "not known" in message or "which is not certain" in message
 
 
 def test_why_it_is_missing_is_said() -> None:
-    said = fails(lambda: expect(samples.missing()).launches(at_most=10))
-    assert "≥ 1 (1 of 2 graphs)" in said and "cache hit" in said
+    message = fails(lambda: expect(samples.missing()).launches(at_most=10))
+    assert "≥ 1 (1 of 2 graphs)" in message and "cache hit" in message
     expect(samples.missing()).launches(at_least=1).launches(1, phase="forward")
 
 
@@ -430,8 +430,8 @@ def test_a_lost_graph_is_not_free_of_an_operator() -> None:
         for s in compilation.stages
     )
     lost = dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
-    said = fails(lambda: expect(lost).no("aten.sort"))
-    assert "that is not known" in said and "torch 2.99 lacks this hook" in said
+    message = fails(lambda: expect(lost).no("aten.sort"))
+    assert "that is not known" in message and "torch 2.99 lacks this hook" in message
     expect(lost).no("aten.sort", phase="forward")
 
 
@@ -492,8 +492,8 @@ def test_texts_of_the_program_stay_text() -> None:
     import dataclasses
 
     capture = dataclasses.replace(samples.sample(), function="f\nfound:\n  nothing\x1b[31m")
-    said = fails(lambda: expect(capture).launches(9))
-    assert "\x1b" not in said and said.count("found:\n") == 1
+    message = fails(lambda: expect(capture).launches(9))
+    assert "\x1b" not in message and message.count("found:\n") == 1
 
 
 def test_a_record_is_held_without_torch(child: Callable[..., str], tmp_path: Any) -> None:

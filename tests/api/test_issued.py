@@ -125,10 +125,10 @@ def test_python_and_a_graph_are_recorded_alike_at_each_call() -> None:
         everything(torch.ones(6))
         dist.barrier()
 
-    found = rehearse(both, world_size=3)
-    assert not found.differences
+    rehearsal = rehearse(both, world_size=3)
+    assert not rehearsal.differences
     names = ["all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "all_to_all_single"]
-    for ranked in found.programs:
+    for ranked in rehearsal.programs:
         calls = [dataclasses.replace(one.collective, line=None) for one in ranked.issued or ()]
         assert [one.name for one in calls] == [*names * 4, "barrier"]
         assert calls[:4] == calls[4:8] == calls[8:12] == calls[12:16]

@@ -67,8 +67,8 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
         "two breaks of one line and reason are one place without columns"
     )
     assert main(["import", str(run / "log"), "--full"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"at at least {places} places in the source" in text and f"at least {places} in the source" in text
     if versions.torch_version() >= (2, 12):  # earlier versions log no columns
         told = " ".join(full(live).partition("Lines")[0].split())
         assert "at least" not in told.partition("graph break")[2][:60]

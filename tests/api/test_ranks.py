@@ -191,17 +191,17 @@ def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
     torchrun("same", tmp_path)
     real = merge(tmp_path / "program.rank0.json", tmp_path / "program.rank1.json")
     before = torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ)
-    found = rehearse(two_ranks.main, "same", tmp_path, world_size=2)
+    rehearsal = rehearse(two_ranks.main, "same", tmp_path, world_size=2)
     assert before == (torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ))
     assert not torch.distributed.is_initialized()
-    for one, other in zip(real.programs, found.programs, strict=True):
+    for one, other in zip(real.programs, rehearsal.programs, strict=True):
         # A process that imports while it compiles has more frames: their numbers depend on earlier imports.
         assert [dataclasses.replace(g, seconds=0.0, id="") for g in one.graphs] == [
             dataclasses.replace(g, seconds=0.0, id="") for g in other.graphs
         ]
         assert sum(len(g.buckets) for g in other.graphs) == 3
         assert (one.rank, one.world) == (other.rank, other.world)
-    assert found.differences == real.differences == ()
+    assert rehearsal.differences == real.differences == ()
 
 
 def by_rank(x: torch.Tensor) -> None:
@@ -217,15 +217,15 @@ def by_rank(x: torch.Tensor) -> None:
 def test_a_mismatch_is_found_before_the_cluster() -> None:
     compiled = torch.compile(two_ranks.local, backend="eager")
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
-    found = rehearse(by_rank, torch.ones(8), world_size=8)
-    told = {one.level: one.values for one in found.differences}
+    rehearsal = rehearse(by_rank, torch.ones(8), world_size=8)
+    told = {one.level: one.values for one in rehearsal.differences}
     assert told["shapes"] == (
         ("x: float32[8] cpu", (0, 1, 2, 3, 4, 6, 7)),
         ("x: float32[7] cpu", (5,)),
     )
     assert [ranks for _, ranks in told["collectives"]] == [(0, 1, 2, 3, 4, 5, 7), (6,)]
-    assert found[6].record.ended == "ValueError: of rank 6"
-    (gathered,) = (c for g in found[0].graphs for c in g.collectives)
+    assert rehearsal[6].record.ended == "ValueError: of rank 6"
+    (gathered,) = (c for g in rehearsal[0].graphs for c in g.collectives)
     assert (gathered.name, gathered.bytes, gathered.group) == ("all_gather_into_tensor", 32, tuple(range(8)))
     # Nothing is left behind: the program then compiles its own code as usual.
     assert entries(two_ranks.local.__code__) == [] == entries(two_ranks.gathered.__code__)
@@ -291,20 +291,20 @@ def test_ranks_that_compiled_nothing_or_not_all_are_not_told_as_if_they_had(comp
     def program() -> None:
         torch.compile(broken, backend=backend)(torch.ones(2))
 
-    found = rehearse(program, world_size=2)
+    rehearsal = rehearse(program, world_size=2)
     assert bool(handed) == (compiled == "partial")
-    assert [(rank.counts.graphs > 0, rank.counts.breaks) for rank in (found[0], found[1])] == [
+    assert [(rank.counts.graphs > 0, rank.counts.breaks) for rank in (rehearsal[0], rehearsal[1])] == [
         (bool(handed), 1)
     ] * 2
-    assert not found.differences and "✓" not in full(found)
-    page = " ".join(full(found).split())
+    assert not rehearsal.differences and "✓" not in full(rehearsal)
+    page = " ".join(full(rehearsal).split())
     said = {
         "nothing": "no graph was compiled on any of 2 ranks, so there are no graphs, shapes or collectives to "
         "compare; each met the same: 1 break",
         "partial": "◐ all 2 ranks compiled the same: graphs, shapes, breaks, recompiles and collectives; not all of "
         "the program was compiled",
     }
-    assert said[compiled] in page and f"cl-{compiled}" in found._repr_mimebundle_()["text/html"]
+    assert said[compiled] in page and f"cl-{compiled}" in rehearsal._repr_mimebundle_()["text/html"]
 
 
 DDP = """

@@ -239,8 +239,8 @@ def test_a_mark_does_not_reach_what_a_function_made() -> None:
     (cause,) = [c for c in program.causes if c.kind == "recompile"]
     assert [one.after_break for one in cause.effects].count(True) == 1 == len(cause.effects) - 1
     assert "dynamic=True" in words.advice(cause) and "mark_dynamic" not in words.advice(cause)
-    told = " ".join(full(program).split())
-    assert told.count("torch.compile(dynamic=True) makes the size a symbol at the first call") == 2
+    text = " ".join(full(program).split())
+    assert text.count("torch.compile(dynamic=True) makes the size a symbol at the first call") == 2
 
 
 @pytest.mark.parametrize("first", ["one", "two"])

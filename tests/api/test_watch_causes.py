@@ -116,8 +116,8 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
     assert len(backend.symbols) == 1, "the second call ran eagerly"
     (cause,) = (cause for cause in program.causes if cause.kind == "not evaluated")
     assert cause.place is not None and cause.place.line == sine.__code__.co_firstlineno
-    told = " ".join(full(program).split())
-    assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in told
+    text = " ".join(full(program).split())
+    assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in text
     assert torch._dynamo.decorators._set_stance is before
     with torch.compiler.set_stance(stance), compile_lens.watch() as program:
         call(torch.ones(7))

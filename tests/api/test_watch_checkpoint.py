@@ -214,9 +214,9 @@ def test_why(both: Both) -> None:
 def test_what_is_not_certain_is_said_to_be_as_far_as_is_known(both: Both) -> None:
     doubted = tuple(dataclasses.replace(u, certain=False, eager_lines=()) for u in both.program.eager_frames)
     record: ProgramRecord = dataclasses.replace(both.program.record, eager_frames=doubted)
-    told = " ".join(full(Program(lambda: record)).split())
+    text = " ".join(full(Program(lambda: record)).split())
     assert "without a compile attempt, as far as is known" in words.verdict(record)
-    assert "in body was run eagerly without a compile attempt, as far as is known" in told
+    assert "in body was run eagerly without a compile attempt, as far as is known" in text
     assert "as far as is known" not in " ".join(both.program.text("full").split())
     assert "return x.acos()" not in {
         PROGRAM.splitlines()[one.line - 1].strip()

@@ -52,10 +52,10 @@ def test_what_exec_made_has_a_row_under_its_name(file: str) -> None:
     states = {line.line: line.states for line in program.lines[file]}
     assert ran == {9, 10, 11, 12} and all("eager" in states[line] for line in ran)
     assert states[3] == states[5] == ("compiled",) and states[4] == ("broke",)
-    told = " ".join(full(program).split())
-    assert f"{file}, in no file 2 4 2 0" in told, "it had no row"
+    text = " ".join(full(program).split())
+    assert f"{file}, in no file 2 4 2 0" in text, "it had no row"
     assert not program.record.sources
-    assert f"{file}:9 in loop runs eagerly" in told or f"{file}:11 in loop runs eagerly" in told
+    assert f"{file}:9 in loop runs eagerly" in text or f"{file}:11 in loop runs eagerly" in text
 
 
 def test_what_torch_made_has_none() -> None:

@@ -66,8 +66,8 @@ def test_a_function_that_was_left_before_is_told_when_it_is_called(module: bool)
     assert (one.kind, one.count, one.line, one.certain) == (SKIPPED_BEFORE, 2, code.co_firstlineno, True)
     ran = run_by_python(call, code, torch.ones(3))
     assert len(ran) == (5 if module else 4) and ran <= eager(program), "it was said nothing of"
-    told = " ".join(full(program).split())
-    assert "1 function skipped before the watch" in told and "✓" not in told
+    text = " ".join(full(program).split())
+    assert "1 function skipped before the watch" in text and "✓" not in text
     assert compile_lens.Program.from_json(program.to_json()).eager_frames == program.eager_frames
 
 

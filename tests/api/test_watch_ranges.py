@@ -144,8 +144,8 @@ def test_a_size_that_no_line_asked_for_names_the_first_use_of_the_tensor() -> No
     said = next(part for part in str(entry.guard_manager).splitlines() if "check_tensor(L['x']" in part)
     line = late.__code__.co_firstlineno + 2
     assert f"test_watch_ranges.py:{line} in late" in said, "torch's own word of the same guard"
-    told = " ".join(full(program).split())
-    assert f"none; first used at test_watch_ranges.py:{line}" in told
+    text = " ".join(full(program).split())
+    assert f"none; first used at test_watch_ranges.py:{line}" in text
     (again,) = program.recompiles
     assert again.recompilation is not None and again.recompilation.failed_guards[0].line is None
     assert "depends on the size" not in words.to_try(again.recompilation)

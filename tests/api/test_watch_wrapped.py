@@ -136,6 +136,6 @@ def test_a_log_does_not_say_what_it_is_and_neither_is_it_told(tmp_path: Path) ->
     program = compile_lens.import_trace(tmp_path / "log")
     (frame,) = program.frames
     assert len(frame.evaluations) == 2 and frame.torch_caller and not frame.file
-    said = " ".join(full(program).split())
-    assert "the log does not say which" in said and "external_utils.py" not in said
-    assert "compile functions of your own that call them" in said
+    text = " ".join(full(program).split())
+    assert "the log does not say which" in text and "external_utils.py" not in text
+    assert "compile functions of your own that call them" in text
