@@ -151,9 +151,9 @@ MET: dict[str, tuple[Callable[[], Any], list[str]]] = {
 @pytest.mark.parametrize("way", MET)
 def test_what_is_compiled_and_called_is_named(way: str, target: str | None) -> None:
     fn, notes = MET[way][0](), MET[way][1]
-    found = capture(fn, torch.rand(4, 8), target=target)
-    assert list(found.notes) == notes
-    assert len(found.compilations) == 1 and found.kernels
+    record = capture(fn, torch.rand(4, 8), target=target)
+    assert list(record.notes) == notes
+    assert len(record.compilations) == 1 and record.kernels
 
 
 def test_torch_compiles_a_function_with_the_whole() -> None:

@@ -53,12 +53,12 @@ def places(found: Capture) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize("needs", [False, True])
 def test_a_function_of_torch_is_the_line_that_calls_it(needs: bool) -> None:
-    found = capture(padded, torch.rand(4, 8, requires_grad=needs))
-    assert places(found) == {(__file__, line(padded, "F.pad")), (__file__, line(padded, "return"))}
-    chain = found.chain
+    record = capture(padded, torch.rand(4, 8, requires_grad=needs))
+    assert places(record) == {(__file__, line(padded, "F.pad")), (__file__, line(padded, "return"))}
+    chain = record.chain
     pad = line(padded, "F.pad")
-    assert chain.kernels(__file__, pad) == found.kernels
-    nodes = {n.name: n for n in found.compilations[0].graphs["dynamo"].nodes if n.frames}
+    assert chain.kernels(__file__, pad) == record.kernels
+    nodes = {n.name: n for n in record.compilations[0].graphs["dynamo"].nodes if n.frames}
     deep = [n for n in nodes.values() if n.frames[-1].of_torch]
     assert deep, "this torch has no Python of its own in these functions"
     for node in nodes.values():
@@ -72,25 +72,25 @@ def test_a_function_of_torch_is_the_line_that_calls_it(needs: bool) -> None:
 
 @pytest.mark.parametrize("training", [False, True])
 def test_a_module_of_torchs_is_the_line_that_calls_it(training: bool) -> None:
-    found = capture(Net().train(training), torch.rand(4, 8, requires_grad=training))
-    assert places(found) == {
+    record = capture(Net().train(training), torch.rand(4, 8, requires_grad=training))
+    assert places(record) == {
         (__file__, line(Net.forward, "self.inner")),
         (__file__, line(Net.forward, "self.norm")),
     }
 
 
 def test_without_a_line_of_the_users_torchs_own_is_told() -> None:
-    found = capture(nn.Sequential(nn.Linear(8, 8), nn.GELU()), torch.rand(4, 8))
-    assert places(found) and all("torch/nn/modules" in file.replace("\\", "/") for file, _ in places(found))
+    record = capture(nn.Sequential(nn.Linear(8, 8), nn.GELU()), torch.rand(4, 8))
+    assert places(record) and all("torch/nn/modules" in file.replace("\\", "/") for file, _ in places(record))
 
 
 def test_every_view_names_the_users_line() -> None:
-    found = capture(padded, torch.rand(4, 8, requires_grad=True))
-    text = full(found)
+    record = capture(padded, torch.rand(4, 8, requires_grad=True))
+    text = full(record)
     assert f"{__file__.rpartition('/')[2]}:{line(padded, 'F.pad')}" in text and "functional.py" not in text
-    origins = labels.Origins(found)
-    assert {f.file for k in found.kernels for f in origins.of(k).lines} == {__file__}
-    joint = found.compilations[0].graphs["joint"]
+    origins = labels.Origins(record)
+    assert {f.file for k in record.kernels for f in origins.of(k).lines} == {__file__}
+    joint = record.compilations[0].graphs["joint"]
     assert "functional.py" not in joint.to_svg()
     for node in joint.nodes:
         assert [f.file for f in shown_frames(node)[-1:]] in ([], [__file__])
@@ -127,9 +127,9 @@ def test_a_function_that_is_disabled_alone_is_left_alone() -> None:
     torch._dynamo.reset()
     torch.compile(around_what_is_left, backend=backend)(torch.ones(4))
     torch._dynamo.reset()
-    found = capture(around_what_is_left, torch.ones(4))
-    assert [len(c.graphs["dynamo"].calls) for c in found.compilations] == graphs == [1, 2, 1]
-    assert "called_by_what_is_left" in {s.name for s in found.sources}
+    record = capture(around_what_is_left, torch.ones(4))
+    assert [len(c.graphs["dynamo"].calls) for c in record.compilations] == graphs == [1, 2, 1]
+    assert "called_by_what_is_left" in {s.name for s in record.sources}
 
 
 class SummaryWithoutColumns:

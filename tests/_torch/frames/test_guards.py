@@ -75,8 +75,8 @@ class TestBreaks:
         counters.clear()
         torch.compile(fn, backend="eager")(torch.rand(4))
         theirs = sum(counters["graph_break"].values()), counters["stats"]["unique_graphs"]
-        found = capture(fn, torch.rand(4))
-        assert (len(found.breaks), graphs(found)) == theirs
+        record = capture(fn, torch.rand(4))
+        assert (len(record.breaks), graphs(record)) == theirs
 
 
 class TestLatency:

@@ -97,22 +97,22 @@ def test_only_what_was_compiled_whole_is_green(fn: Callable[..., Any]) -> None:
 
 @each
 def test_every_view_says_what_ran_eagerly(fn: Callable[..., Any]) -> None:
-    found = captured(fn.__name__)
-    core: Any = parts(found)["core"]
-    assert core["outcome"]["state"] == outcome.state(found)
-    assert len(core["eager"]) == len(outcome.eager(found))
-    flat = " ".join(full(found).split())
-    for one in outcome.eager(found):
+    record = captured(fn.__name__)
+    core: Any = parts(record)["core"]
+    assert core["outcome"]["state"] == outcome.state(record)
+    assert len(core["eager"]) == len(outcome.eager(record))
+    flat = " ".join(full(record).split())
+    for one in outcome.eager(record):
         reason = outcome.reason(one.ending)
-        for view in (flat, markdown(document(found)).replace("\\", ""), static(found), json.dumps(core)):
+        for view in (flat, markdown(document(record)).replace("\\", ""), static(record), json.dumps(core)):
             assert reason.link in view
             assert reason.what.replace("`", "").split("(")[0] in view.replace("`", "").replace("&#x60;", "")
         assert one.head in flat
 
 
 def test_a_training_loop_that_is_skipped() -> None:
-    found = capture(interrupted.training_steps, torch.ones(3, requires_grad=True))
-    (skip,) = found.skipped
+    record = capture(interrupted.training_steps, torch.ones(3, requires_grad=True))
+    (skip,) = record.skipped
     fn = interrupted.training_steps
     assert (skip.kind, skip.function, skip.file) == (WHOLE, "training_steps", interrupted.__file__)
     assert skip.cause.reason.startswith("Unsupported Tensor.backward() call")
@@ -122,65 +122,65 @@ def test_a_training_loop_that_is_skipped() -> None:
     assert skip.cause.frames[-1].text == "loss.backward()"
     first = inspect.getsourcelines(fn)[1]
     assert skip.lines == ((first + 1, line_of(fn, "return w.grad")),)
-    assert any("skipped code is in none of them" in note for note in found.notes)
+    assert any("skipped code is in none of them" in note for note in record.notes)
     assert captured("whole").notes == ()
 
 
 def test_item_in_try_has_its_own_line_and_hint() -> None:
-    found = captured("item_in_try")
+    record = captured("item_in_try")
     fn = interrupted.item_in_try
-    (compilation,) = found.compilations
+    (compilation,) = record.compilations
     ending = compilation.ending
     assert ending is not None and ending.reason.startswith("Unsupported Tensor.item() call")
     assert "capture_scalar_outputs" in ending.hint
     assert ending.frames[-1].line == line_of(fn, ".item()")
-    (skip,) = found.skipped
+    (skip,) = record.skipped
     assert (skip.kind, skip.compilation, skip.cause) == (REST, "0/0", ending)
     first = line_of(fn, "try:")  # it has only a NOP, which Dynamo drops on Python 3.13
     assert skip.lines in [((line, line_of(fn, "return c.exp()")),) for line in (first, first + 1)]
 
 
 def test_a_branch_on_a_tensor_is_called_one() -> None:
-    found = captured("branch")
-    (ending,) = found.breaks
+    record = captured("branch")
+    (ending,) = record.breaks
     assert ending.reason.startswith("Data-dependent branching")
     assert "torch.cond" in ending.hint
-    assert not found.skipped
+    assert not record.skipped
 
 
 def test_a_function_past_its_limit() -> None:
-    found = captured("past_the_limit")
-    limit = next(s for s in found.skipped if s.kind == LIMIT)
+    record = captured("past_the_limit")
+    limit = next(s for s in record.skipped if s.kind == LIMIT)
     fn = interrupted.scaled
     assert (limit.function, limit.cause.frames[-1].line) == ("scaled", inspect.getsourcelines(fn)[1])
     assert limit.lines == ((line_of(fn, "return"),) * 2,)
     assert "recompile_limit" in limit.cause.hint
-    assert [m.guards[0].partition(" #")[0] for m in found.recompiles[:2]] == [
+    assert [m.guards[0].partition(" #")[0] for m in record.recompiles[:2]] == [
         "1/0: n == 0",
         "1/1: n == 1",
-    ] or [m.guards[0].partition(" #")[0] for m in found.recompiles[:2]] == ["0/0: n == 0", "0/1: n == 1"]
-    assert [len(m.guards) for m in found.recompiles] == [1, 2, 3, 4, 5, 6, 7]
+    ] or [m.guards[0].partition(" #")[0] for m in record.recompiles[:2]] == ["0/0: n == 0", "0/1: n == 1"]
+    assert [len(m.guards) for m in record.recompiles] == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("name", ["later", "later_pieces", "pieces"])
 def test_a_body_that_never_ran(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = capture(getattr(interrupted, name), torch.ones(3))
-    (skip,) = found.skipped
+        record = capture(getattr(interrupted, name), torch.ones(3))
+    (skip,) = record.skipped
     assert (skip.kind, skip.function) == (NEVER_RAN, name)
     text, first = inspect.getsourcelines(getattr(interrupted, name))
     assert skip.lines[0][0] > first and skip.lines[-1][1] == first + len(text) - 1  # the body, not the head
-    assert outcome.state(found) != "compiled"
-    assert "nothing ran its body" in outcome.verdict(found)
+    assert outcome.state(record) != "compiled"
+    assert "nothing ran its body" in outcome.verdict(record)
     assert "Capture " in skip.cause.hint
-    assert "nothing ran its body" in " ".join(full(found).split())
+    assert "nothing ran its body" in " ".join(full(record).split())
 
 
 @pytest.mark.slow
 def test_code_of_a_body_that_never_ran_is_not_called_run() -> None:
-    found = capture(interrupted.later, torch.ones(3), build=True)
-    assert {code.stamp for c in found.compilations for code in c.code.values()} == {"built"}
+    record = capture(interrupted.later, torch.ones(3), build=True)
+    assert {code.stamp for c in record.compilations for code in c.code.values()} == {"built"}
 
 
 def test_frames_of_torch_and_the_library_are_only_counted() -> None:
@@ -193,9 +193,9 @@ def test_frames_of_torch_and_the_library_are_only_counted() -> None:
                 print(end="")
             return x + 1
 
-    found = capture(fn, torch.ones(3))
-    files = {s.file.replace("\\", "/") for s in found.skipped}
-    assert any(s.function == "forward" and s.file == __file__ for s in found.skipped)
+    record = capture(fn, torch.ones(3))
+    files = {s.file.replace("\\", "/") for s in record.skipped}
+    assert any(s.function == "forward" and s.file == __file__ for s in record.skipped)
     assert all(f == __file__ or "/torch/nn/modules/" in f for f in files)
 
 
@@ -205,12 +205,12 @@ def test_a_dispatch_mode_in_which_dynamo_compiles_nothing() -> None:
             return func(*args, **(kwargs or {}))
 
     with Through():
-        found = capture(interrupted.whole, torch.ones(3))
-    assert outcome.state(found) == "nothing" and not found.breaks
+        record = capture(interrupted.whole, torch.ones(3))
+    assert outcome.state(record) == "nothing" and not record.breaks
     if versions.torch_version() >= (2, 12):  # before, Dynamo gives no reason for a skipped frame
-        (skip,) = found.skipped
+        (skip,) = record.skipped
         assert (skip.kind, skip.function, skip.cause.kind) == (WHOLE, "whole", "not traced")
-        assert "dispatch mode" in found.nothing_compiled
+        assert "dispatch mode" in record.nothing_compiled
 
 
 def test_what_a_target_s_capture_skipped_crosses_with_it() -> None:
@@ -224,25 +224,25 @@ def test_what_a_target_s_capture_skipped_crosses_with_it() -> None:
 
 def test_the_rest_of_a_function_belongs_to_it() -> None:
     fn = interrupted.breaks_twice
-    found = capture(fn, torch.ones(3))
-    (skip,) = found.skipped
+    record = capture(fn, torch.ones(3))
+    (skip,) = record.skipped
     lines, first = inspect.getsourcelines(fn)
     assert (skip.kind, skip.function, skip.line, skip.compilation) == (REST, fn.__name__, first, "")
     assert skip.lines == ((first + 2, first + len(lines) - 1),)
-    assert [s.name for s in found.sources if s.name == fn.__name__] == [fn.__name__]
+    assert [s.name for s in record.sources if s.name == fn.__name__] == [fn.__name__]
 
 
 def test_a_graph_without_a_break_hook_says_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break"
     real = hook_points.find
     monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
-    found = capture(interrupted.item_in_try, torch.ones(3))
-    (ending,) = found.breaks
+    record = capture(interrupted.item_in_try, torch.ones(3))
+    (ending,) = record.breaks
     assert "step_unsupported" not in ending.reason and "does not tell" in ending.reason
 
 
 def test_skips_survive_a_capture_that_fails() -> None:
     assert session  # its hooks are registered
-    found = capture(interrupted.helped, torch.ones(3))
-    again = Capture.from_json(found.to_json())
-    assert again.skipped == found.skipped and again.breaks == found.breaks
+    record = capture(interrupted.helped, torch.ones(3))
+    again = Capture.from_json(record.to_json())
+    assert again.skipped == record.skipped and again.breaks == record.breaks

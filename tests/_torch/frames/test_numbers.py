@@ -29,10 +29,10 @@ def plain() -> dict[str, Any]:
 @pytest.mark.full
 @pytest.mark.parametrize("program", broken_programs.PROGRAMS, ids=lambda p: p.__name__)
 def test_ids_and_breaks_are_those_of_a_plain_process(program: Any, plain: dict[str, Any]) -> None:
-    found = capture(program, torch.rand(4))
+    record = capture(program, torch.rand(4))
     theirs = plain[program.__name__]
-    assert [c.id for c in found.compilations if c.graphs] == theirs["ids"]
-    assert len(found.breaks) == theirs["breaks"]
+    assert [c.id for c in record.compilations if c.graphs] == theirs["ids"]
+    assert len(record.breaks) == theirs["breaks"]
 
 
 @pytest.mark.full
@@ -51,9 +51,9 @@ def test_what_a_tensor_holds_is_no_size(target: str | None) -> None:
     """Dynamo has a symbol for each integer in a CPU tensor, such as the batch counter of a batch norm. A variant serves
     any value of it, which needs no mention; on a device there is no such symbol."""
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
-    made = capture(module, torch.rand(2, 3, 8, 8), **({"target": target} if target else {}))
-    assert made.compilations[0].dynamic == ()
-    assert "num_batches_tracked.item()" not in full(made)
+    record = capture(module, torch.rand(2, 3, 8, 8), **({"target": target} if target else {}))
+    assert record.compilations[0].dynamic == ()
+    assert "num_batches_tracked.item()" not in full(record)
 
 
 def test_what_a_tensor_holds_is_told_where_a_guard_asks_for_it() -> None:
@@ -62,5 +62,5 @@ def test_what_a_tensor_holds_is_told_where_a_guard_asks_for_it() -> None:
         return x * k if k > 3 else x - k
 
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
-        made = capture(asks, torch.rand(4), torch.tensor(7))
-    assert [(one.source, one.hint) for one in made.compilations[0].dynamic] == [("L['n'].item()", 7)]
+        record = capture(asks, torch.rand(4), torch.tensor(7))
+    assert [(one.source, one.hint) for one in record.compilations[0].dynamic] == [("L['n'].item()", 7)]

@@ -187,9 +187,9 @@ def test_hooks_of_modules() -> None:
 
 def test_anomalies_are_not_looked_for_in_what_has_no_data(recwarn: pytest.WarningsRecorder) -> None:
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        found = capture(wave, leaf())
+        record = capture(wave, leaf())
         assert torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
-    assert found.compilations[0].eager is not None, found.compilations[0].eager_note
+    assert record.compilations[0].eager is not None, record.compilations[0].eager_note
     assert not [w for w in recwarn if "Error detected" in str(w.message)]
 
 

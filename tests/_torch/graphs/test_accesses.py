@@ -214,14 +214,14 @@ def figures(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any
 @pytest.mark.parametrize("name", BEFORE_AND_AFTER)
 def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     f, args, by_hand = BEFORE_AND_AFTER[name]
-    found = capture(f, *[a.clone() if isinstance(a, torch.Tensor) else a for a in args])
-    total = found.ledger.total
+    record = capture(f, *[a.clone() if isinstance(a, torch.Tensor) else a for a in args])
+    total = record.ledger.total
     assert total.bytes_before == total.bytes_after
     assert by_hand in (None, total.bytes_before)
-    assert total.bytes_before == sum(op.nbytes for op in found.compilations[0].eager), (
+    assert total.bytes_before == sum(op.nbytes for op in record.compilations[0].eager), (
         "as eager PyTorch runs it"
     )
-    (_, (what, before, after, _)) = outcome.saving(found.ledger)
+    (_, (what, before, after, _)) = outcome.saving(record.ledger)
     assert before == "" and what == f"memory traffic, {outcome.BY_FUSION}"
     assert after == quantities.amount(total.bytes_after)
 
@@ -255,11 +255,11 @@ def test_where_one_operator_differs_the_code_does(name: str) -> None:
 def test_an_embedding_is_no_saving() -> None:
     """The table has 154 MB, of which 64 rows are read both before and after."""
     table, rows = torch.zeros(50257, 768), at(50257, 64)
-    found = capture(lambda w, i: F.embedding(i, w), table, rows)
-    total = found.ledger.total
+    record = capture(lambda w, i: F.embedding(i, w), table, rows)
+    total = record.ledger.total
     assert total.bytes_before == total.bytes_after == 64 * 8 + 2 * 64 * 768 * 4
-    assert "memory traffic, none saved by fusion: ~394 kB" in full(found)
-    assert "MB →" not in full(found)
+    assert "memory traffic, none saved by fusion: ~394 kB" in full(record)
+    assert "MB →" not in full(record)
 
 
 def test_rows_that_are_gathered_for_a_larger_result_count_once() -> None:
@@ -298,8 +298,8 @@ def test_the_gradient_of_an_embedding_is_placed_in_rows() -> None:
 
 def test_an_index_of_a_torch_function_is_not_guessed() -> None:
     """A node of Dynamo's graph names no ATen operator; counting the whole table would be wrong."""
-    found = capture(lambda w, i: F.embedding(i, w), x(), at(ROWS, 16))
-    (node,) = [n for n in found.compilations[0].graphs["dynamo"].nodes if n.compute]
+    record = capture(lambda w, i: F.embedding(i, w), x(), at(ROWS, 16))
+    (node,) = [n for n in record.compilations[0].graphs["dynamo"].nodes if n.compute]
     assert (node.reads, node.writes) == (None, None)
 
 
@@ -338,16 +338,16 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
         return y.sum(0), y.sum(1)
 
     n = 64
-    found = capture(f, x(n, n), target="h100")
-    moved, total = found.traffic(), found.ledger.total
-    assert len([k for k in found.kernels if "sin" in k.origins]) == 2
+    record = capture(f, x(n, n), target="h100")
+    moved, total = record.traffic(), record.ledger.total
+    assert len([k for k in record.kernels if "sin" in k.origins]) == 2
     alone = 2 * n * n * 4 + 2 * (n * n + n) * 4  # the sine, and two sums of it
     assert moved.before == total.bytes_before == alone
     assert moved.nbytes == total.bytes_after == 2 * (n * n + n) * 4
     assert sum(k.before for k in moved.kernels) == alone + 2 * n * n * 4, (
         "each kernel with all that it computes"
     )
-    text = full(found)
+    text = full(record)
     assert f"memory traffic: {quantities.amount(total.bytes_before)} →" in text
     assert f"{quantities.amount(total.bytes_before)} if each ATen operator ran alone" in text
 
@@ -415,8 +415,8 @@ def test_more_traffic_than_before_is_said() -> None:
 
 
 def test_one_text_that_is_launched_twice_counts_both_launches() -> None:
-    found = capture(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
-    (copies,) = [k for k in found.kernels if k.launches == 2]
+    record = capture(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
+    (copies,) = [k for k in record.kernels if k.launches == 2]
     assert (copies.reads, copies.writes) == (2 * SQUARE, 2 * SQUARE)
 
 

@@ -47,13 +47,13 @@ def line_of(text: str) -> int:
 
 @pytest.mark.parametrize("target", [None, "h100", "mps"])
 def test_lines_of_a_users_own_backward(target: str | None) -> None:
-    found = capture(own, leaf(64), target=target)
+    record = capture(own, leaf(64), target=target)
     for text in ("c = torch.clamp(g, -1.5, 1.5)", "e = c.tanh()", "return e * y * 3.75"):
-        (kernel,) = found.chain.kernels(__file__, line_of(text))
+        (kernel,) = record.chain.kernels(__file__, line_of(text))
         assert kernel.phase == "backward", text
-    (forward, backward) = found.chain.kernels(__file__, line_of("y = x.exp()"))
+    (forward, backward) = record.chain.kernels(__file__, line_of("y = x.exp()"))
     assert (forward.phase, backward.phase) == ("forward", "backward")  # recomputed in the backward
-    joint = {n.name: n for n in found.compilations[0].graphs["joint"].nodes}
+    joint = {n.name: n for n in record.compilations[0].graphs["joint"].nodes}
     innermost = {name: n.frames[-1].line for name, n in joint.items() if n.frames}
     assert innermost["clamp_min"] == innermost["clamp_max"] == line_of("c = torch.clamp(g, -1.5, 1.5)")
     assert not joint["tanh"].derivative and joint["div"].derivative  # autograd derives log
@@ -61,9 +61,9 @@ def test_lines_of_a_users_own_backward(target: str | None) -> None:
 
 def test_numbers_of_a_users_own_backward_lead_to_the_operator_that_has_them() -> None:
     """The oracle is the program text, in which each number stands on one Python line only."""
-    found = capture(own, leaf(64))
-    (kernel,) = (k for k in found.kernels if k.phase == "backward")
-    bodies = dict(found.compilations[0].graphs["dynamo"].subgraphs)
+    record = capture(own, leaf(64))
+    (kernel,) = (k for k in record.kernels if k.phase == "backward")
+    bodies = dict(record.compilations[0].graphs["dynamo"].subgraphs)
     line = {n.name: n.frames[-1].line for n in bodies["bwd_body_0"].nodes if n.frames}
     for written, origin, dynamo in (
         ("(-1.5)", "clamp_min", "c"),
@@ -74,7 +74,7 @@ def test_numbers_of_a_users_own_backward_lead_to_the_operator_that_has_them() ->
         assert numbers
         origins = {o for entry in kernel.lines if entry.line in numbers for o in entry.origins}
         assert origins == {origin}, written
-        assert found.chain.kernels(__file__, line[dynamo])
+        assert record.chain.kernels(__file__, line[dynamo])
 
 
 def test_the_derivatives_of_a_checkpointed_block_are_of_its_operators() -> None:
@@ -119,8 +119,8 @@ def test_a_node_of_a_body_says_why_it_has_no_origin_only_where_it_has_none() -> 
     def branches(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda y: y.sin() * 2, lambda y: y.cos(), (x,))
 
-    made = capture(branches, torch.rand(4, requires_grad=True))
-    bodies = [body for graph in made.compilations[0].graphs.values() for _, body in graph.subgraphs]
+    record = capture(branches, torch.rand(4, requires_grad=True))
+    bodies = [body for graph in record.compilations[0].graphs.values() for _, body in graph.subgraphs]
     nodes = [node for body in bodies for node in body.nodes]
     assert len(nodes) > 8
     assert not [n.name for n in nodes if n.origins and n.no_origin]

@@ -302,11 +302,11 @@ def test_the_kernel_of_a_condition_moves_what_its_code_accesses(target: str | No
     def chosen(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return torch.cond(p.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos() * 2, (x,))
 
-    found = compile_lens.capture(chosen, torch.rand(100), torch.rand(100), target=target)
-    (kernel,) = (k for k in found.kernels if "_sum_" in k.name)
+    record = compile_lens.capture(chosen, torch.rand(100), torch.rand(100), target=target)
+    (kernel,) = (k for k in record.kernels if "_sum_" in k.name)
     pointers = set(re.findall(r"\b(?:in|out)_ptr\d+\b", kernel.source))
     assert len(pointers) == (3 if target is None else 2)
-    (told,) = (k for k in found.traffic().kernels if k.name == kernel.name)
+    (told,) = (k for k in record.traffic().kernels if k.name == kernel.name)
     assert told.nbytes == moved
-    branches = [k.nbytes for k in found.traffic().kernels if k.name != kernel.name]
-    assert branches == [800, 800] and found.ledger.total.bytes_after == moved + 800
+    branches = [k.nbytes for k in record.traffic().kernels if k.name != kernel.name]
+    assert branches == [800, 800] and record.ledger.total.bytes_after == moved + 800

@@ -138,10 +138,10 @@ def both_results(x: Any) -> Any:
 
 def test_gradients_of_results_that_are_added_up_serve_what_made_the_results() -> None:
     """No operator of the program stands between the sum and the incoming gradients."""
-    made = capture(both_results, torch.rand(8, requires_grad=True))
+    record = capture(both_results, torch.rand(8, requires_grad=True))
     first = both_results.__code__.co_firstlineno
-    joint = made.compilations[0].graphs["joint"]
+    joint = record.compilations[0].graphs["joint"]
     tangents = {n.name for n in joint.nodes if n.name.startswith("tangents")}
     (added,) = (n for n in joint.calls if set(n.inputs) == tangents)
-    of = lines(made, made.chain.derivatives((made.compilations[0].id, "joint", added.name)))
+    of = lines(record, record.chain.derivatives((record.compilations[0].id, "joint", added.name)))
     assert {line - first for line in of} == {2, 3}

@@ -52,18 +52,18 @@ needs_triton = pytest.mark.skipif(
 @pytest.mark.cases(full=2)
 def test_a_line_of_a_body_leads_to_the_template_that_has_it_in_line(target: str, learns: bool) -> None:
     asked: dict[str, Any] = {"target": target} if target else {}
-    found = capture(attention, *inputs(learns), **asked)
+    record = capture(attention, *inputs(learns), **asked)
     source, first = inspect.getsourcelines(attention)
     for line, text in enumerate(source, first):
         for number in re.findall(r"0\.\d{4}|1373", text):
-            computing = {k.name for k in found.kernels if number in k.source}
+            computing = {k.name for k in record.kernels if number in k.source}
             assert computing, number
-            assert computing <= {k.name for k in found.chain.kernels(__file__, line)}, text
-    templates = [k for k in found.kernels if k.kind == "template"]
+            assert computing <= {k.name for k in record.chain.kernels(__file__, line)}, text
+    templates = [k for k in record.kernels if k.kind == "template"]
     assert len(templates) == 1 + learns
     of_scores = {first + at for at, text in enumerate(source) if re.search(r"0\.\d{4}|halved\.sin", text)}
     for template in templates:
-        assert of_scores <= {f.line for f in found.chain.lines(template)}
+        assert of_scores <= {f.line for f in record.chain.lines(template)}
 
 
 @needs_triton

@@ -81,7 +81,7 @@ def test_a_line_of_a_folded_constant_is_linked_to_the_kernels_that_it_changes(
     name: str, train: bool, tmp_path: Path
 ) -> None:
     lines = PROGRAMS[name]
-    found = captured(tmp_path / "program.py", lines, train)
+    record = captured(tmp_path / "program.py", lines, train)
     for at, line in enumerate(lines):
         number = NUMBER.search(line)
         if number is None:
@@ -89,13 +89,13 @@ def test_a_line_of_a_folded_constant_is_linked_to_the_kernels_that_it_changes(
         other = f"{float(number[0]) + 1.25}" if "." in number[0] else f"{int(number[0]) + 1}"
         changed = [*lines[:at], line[: number.start()] + other + line[number.end() :], *lines[at + 1 :]]
         again = captured(tmp_path / f"changed_{at}.py", changed, train)
-        pairs = list(zip(texts(found), texts(again), strict=True))
-        reached = {kernel.name for kernel, (a, b) in zip(found.kernels, pairs) if a != b}
+        pairs = list(zip(texts(record), texts(again), strict=True))
+        reached = {kernel.name for kernel, (a, b) in zip(record.kernels, pairs) if a != b}
         file = str(tmp_path / "program.py")
-        linked = {kernel.name for kernel in found.chain.kernels(file, at + 4)}
+        linked = {kernel.name for kernel in record.chain.kernels(file, at + 4)}
         back = {
             kernel.name
-            for kernel in found.kernels
-            if any(f.line == at + 4 for f in found.chain.lines(kernel))
+            for kernel in record.kernels
+            if any(f.line == at + 4 for f in record.chain.lines(kernel))
         }
         assert (linked, back) == (reached, reached), line

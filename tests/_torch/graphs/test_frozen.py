@@ -46,37 +46,37 @@ def frozen(everywhere: bool) -> Capture:
 
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_frozen_graph_is_linked_to_the_lines(everywhere: bool) -> None:
-    found = frozen(everywhere)
-    graph = found.compilations[0].graphs["inference"]
+    record = frozen(everywhere)
+    graph = record.compilations[0].graphs["inference"]
     assert not [n.name for n in graph.nodes if not n.origins]
     for node in graph.calls:
         if node.frames:
             assert node.innermost[0].line in {
-                f.line for f in found.chain.lines(("0/0", "inference", node.name))
+                f.line for f in record.chain.lines(("0/0", "inference", node.name))
             }
     for number in ("1.375", "3.875") if everywhere else ("1.375", "2.625", "3.875"):
-        computing = {k.name for k in found.kernels if re.search(rf"\b{re.escape(number)}\d*\b", k.source)}
-        reached = {k.name for k in found.chain.kernels(__file__, line(number))}
+        computing = {k.name for k in record.kernels if re.search(rf"\b{re.escape(number)}\d*\b", k.source)}
+        reached = {k.name for k in record.chain.kernels(__file__, line(number))}
         assert computing and computing <= reached, number
-    assert found.coverage().total.line_share == 1
+    assert record.coverage().total.line_share == 1
 
 
 def test_what_was_worked_out_while_compiling_is_said_as_such() -> None:
-    found = frozen(True)
-    assert not any("2.625" in k.source for k in found.kernels)
-    assert found.chain.kernels(__file__, line("2.625")) == ()
-    ends = {found.chain.why_not(a) for a in found.chain.descendants(("0/0", "dynamo", "folded"))} - {""}
+    record = frozen(True)
+    assert not any("2.625" in k.source for k in record.kernels)
+    assert record.chain.kernels(__file__, line("2.625")) == ()
+    ends = {record.chain.why_not(a) for a in record.chain.descendants(("0/0", "dynamo", "folded"))} - {""}
     assert ends == {"a constant: its value was computed while the graph was compiled"}
 
 
 def test_equal_nodes_that_freezing_merged_are_all_origins_of_the_one_that_stays() -> None:
-    found = frozen(False)
-    (sine,) = (n for n in found.compilations[0].graphs["inference"].nodes if n.target == "aten.sin.default")
-    assert {f.line for f in found.chain.lines(("0/0", "inference", sine.name))} == {
+    record = frozen(False)
+    (sine,) = (n for n in record.compilations[0].graphs["inference"].nodes if n.target == "aten.sin.default")
+    assert {f.line for f in record.chain.lines(("0/0", "inference", sine.name))} == {
         line("again ="),
         line("again *"),
     }
-    (merging,) = (p for p in found.compilations[0].passes if p.name == "fx_graph_cse")
+    (merging,) = (p for p in record.compilations[0].passes if p.name == "fx_graph_cse")
     assert merging.nodes_before - merging.nodes_after == 1 and len(merging.rewrites) == 1
 
 

@@ -67,17 +67,17 @@ def test_a_line_of_a_body_leads_to_the_kernels_with_its_number(
     fn: Callable[[torch.Tensor], torch.Tensor], dynamic: bool, target: str
 ) -> None:
     asked: dict[str, Any] = {"target": target} if target else {}
-    found = capture(fn, torch.rand(6, 6), dynamic=dynamic, **asked)
+    record = capture(fn, torch.rand(6, 6), dynamic=dynamic, **asked)
     source, first = inspect.getsourcelines(fn)
     seen = 0
     for line, text in enumerate(source, first):
         for number in re.findall(r"\d\.\d{3}|\d{3}\.5", text):
             seen += 1
-            computing = {k.name for k in found.kernels if number in k.source}
+            computing = {k.name for k in record.kernels if number in k.source}
             assert computing, number
-            reached = {k.name for k in found.chain.kernels(__file__, line)}
+            reached = {k.name for k in record.chain.kernels(__file__, line)}
             assert computing <= reached, (text, computing, reached)
             if "cond(" not in text:  # the line of a call also has the kernels of its bodies
                 assert reached == computing, (text, computing, reached)
     assert seen >= 4
-    assert found.coverage().total.line_share == found.coverage().total.kernel_share == 1
+    assert record.coverage().total.line_share == record.coverage().total.kernel_share == 1

@@ -80,40 +80,40 @@ def python_lines(found: Capture, phase: str, text: str) -> set[int]:
 @pytest.mark.parametrize("phase", ["forward", "backward"])
 @pytest.mark.parametrize("text", [".sin()", ".cos()"])
 def test_a_derivative_that_is_another_lines_value_has_both_lines(phase: str, text: str) -> None:
-    found = capture(waves, grad(1000))
+    record = capture(waves, grad(1000))
     a, b = line(waves, "a = "), line(waves, "b = ")
     # The backward recomputes both: each value of the forward belongs to the program only.
     own = {a, b} if phase == "backward" else {a if "sin" in text else b}
-    assert python_lines(found, phase, text) == own
-    assert python_lines(found, phase, "static_cast<float>(2.0)") == {line(waves, "return")}
+    assert python_lines(record, phase, text) == own
+    assert python_lines(record, phase, "static_cast<float>(2.0)") == {line(waves, "return")}
 
 
 @pytest.mark.parametrize("needs", [True, False])
 def test_two_equal_lines_share_one_line_of_the_kernel(needs: bool) -> None:
-    found = capture(twice, torch.rand(1000, requires_grad=needs))
+    record = capture(twice, torch.rand(1000, requires_grad=needs))
     phase = "forward" if needs else "inference"
     both = {line(twice, "a = "), line(twice, "b = ")}
-    assert python_lines(found, phase, ".sin()") == both
+    assert python_lines(record, phase, ".sin()") == both
     if needs:
-        assert python_lines(found, "backward", ".cos()") == both
+        assert python_lines(record, "backward", ".cos()") == both
 
 
 def test_three_equal_expressions_are_one_node() -> None:
-    found = capture(thrice, grad(50), grad(50))
-    (compilation,) = found.compilations
+    record = capture(thrice, grad(50), grad(50))
+    (compilation,) = record.compilations
     graphs = compilation.graphs
     (tanh,) = [n for n in graphs["forward"].nodes if n.target == "aten.tanh.default"]
     assert tanh.origins == tuple(n.name for n in graphs["joint"].nodes if n.target == "aten.tanh.default")
     assert len(tanh.origins) == 3
-    assert [f.line for f in found.chain.lines(("0/0", "forward", tanh.name))] == [
+    assert [f.line for f in record.chain.lines(("0/0", "forward", tanh.name))] == [
         line(thrice, f"{name} = ") for name in "abc"
     ]
 
 
 @ACROSS
 def test_the_merge_is_told_among_the_rewrites() -> None:
-    found = capture(waves, grad(1000))
-    (compilation,) = found.compilations
+    record = capture(waves, grad(1000))
+    (compilation,) = record.compilations
     (merging,) = [p for p in compilation.passes if p.name == "fx_graph_cse"]
     assert merging.stage == "forward" and merging.nodes_before - merging.nodes_after == 2
     assert [(r.before, r.after, r.origins) for r in merging.rewrites] == [
@@ -123,8 +123,8 @@ def test_the_merge_is_told_among_the_rewrites() -> None:
     assert merging.rewrites[1].before_text == "%cos_1 = aten.cos.default(%primals_1)"
     assert merging.rewrites[1].after_text == "%cos = aten.cos.default(%primals_1)"
     assert re.match(r"torch/.*compile_utils.py:\d+ in fx_graph_cse", merging.rewrites[1].where)
-    assert "fx_graph_cse" in full(found)
-    assert Capture.from_json(found.to_json()).compilations == found.compilations
+    assert "fx_graph_cse" in full(record)
+    assert Capture.from_json(record.to_json()).compilations == record.compilations
 
 
 @ACROSS
@@ -138,11 +138,11 @@ def test_nothing_is_merged_where_the_partitioner_is_told_not_to() -> None:
     import torch._functorch.config as config
 
     with config.patch(cse=False):
-        found = capture(waves, grad(1000))
-    assert not [p for p in found.compilations[0].passes if p.name == "fx_graph_cse"]
-    assert found.coverage().unexplained_nodes == 0
+        record = capture(waves, grad(1000))
+    assert not [p for p in record.compilations[0].passes if p.name == "fx_graph_cse"]
+    assert record.coverage().unexplained_nodes == 0
     # The kernel still computes it once, and names both.
-    assert python_lines(found, "backward", ".cos()") == {line(waves, "a = ")}
+    assert python_lines(record, "backward", ".cos()") == {line(waves, "a = ")}
 
 
 # Gradients.
@@ -163,42 +163,42 @@ def whose(found: Capture, text: str) -> set[int]:
 
 
 def test_a_line_of_the_backward_says_for_whose_derivative_it_is_there() -> None:
-    found = capture(waves, grad(1000))
-    assert whose(found, ".cos()") == {line(waves, "a = ")}
-    assert whose(found, ".sin()") == whose(found, ".neg()") == {line(waves, "b = ")}
-    assert whose(found, "static_cast<float>(2.0)") == {line(waves, "return")}
-    one = kernel(found, "forward")
-    chain = found.chain
+    record = capture(waves, grad(1000))
+    assert whose(record, ".cos()") == {line(waves, "a = ")}
+    assert whose(record, ".sin()") == whose(record, ".neg()") == {line(waves, "b = ")}
+    assert whose(record, "static_cast<float>(2.0)") == {line(waves, "return")}
+    one = kernel(record, "forward")
+    chain = record.chain
     forward = [("0/0", "forward.code", f"{one.name}:{m.line}") for m in one.lines]
     assert not [a for a in (*forward, ("0/0", "forward", "cos")) if chain.derivatives(a)]
 
 
 def test_what_is_computed_again_is_there_for_the_derivative_that_reads_it() -> None:
-    found = capture(squared, grad(1000))
-    chain = found.chain
+    record = capture(squared, grad(1000))
+    chain = record.chain
     a, b = line(squared, "a = "), line(squared, "b = ")
-    assert python_lines(found, "backward", ".sin()") == {a}
-    assert whose(found, ".sin()") >= {b} and a not in whose(found, ".sin()")
-    assert whose(found, ".cos()") == {a}
+    assert python_lines(record, "backward", ".sin()") == {a}
+    assert whose(record, ".sin()") >= {b} and a not in whose(record, ".sin()")
+    assert whose(record, ".cos()") == {a}
     tangents = ("0/0", "backward", "tangents_1")
     assert {f.line for d in chain.derivatives(tangents) for f in chain.lines(d)} == {line(squared, "return")}
 
 
 @ACROSS
 def test_views_say_for_whose_derivative() -> None:
-    found = capture(waves, grad(1000))
-    origin = labels.Origins(found).of(kernel(found, "backward"))
-    told = kernel_origins(kernel(found, "backward"), (), origin.whose)
-    texts = kernel(found, "backward").source.splitlines()
+    record = capture(waves, grad(1000))
+    origin = labels.Origins(record).of(kernel(record, "backward"))
+    told = kernel_origins(kernel(record, "backward"), (), origin.whose)
+    texts = kernel(record, "backward").source.splitlines()
     said = {words for number, words in told.items() if ".cos()" in texts[number - 1]}
     assert said == {"← cos, for the derivative of sin"}
-    assert "for the derivative of mul, cos, sin" in full(found)
-    forward = labels.Origins(found).of(kernel(found, "forward"))
+    assert "for the derivative of mul, cos, sin" in full(record)
+    forward = labels.Origins(record).of(kernel(record, "forward"))
     assert forward.whose == () and "derivative" not in " ".join(
-        kernel_origins(kernel(found, "forward")).values()
+        kernel_origins(kernel(record, "forward")).values()
     )
-    assert "for the derivative of mul, cos, sin" in markdown.page(document(found))
-    assert "← cos, for the derivative of sin" in fragment(found)
+    assert "for the derivative of mul, cos, sin" in markdown.page(document(record))
+    assert "← cos, for the derivative of sin" in fragment(record)
 
 
 def test_operators_of_one_name_have_their_line() -> None:
@@ -206,8 +206,8 @@ def test_operators_of_one_name_have_their_line() -> None:
         a = torch.sin(x)
         return torch.sin(a)
 
-    found = capture(fn, grad(10))
-    told = labels.Origins(found).of(kernel(found, "backward")).whose
+    record = capture(fn, grad(10))
+    told = labels.Origins(record).of(kernel(record, "backward")).whose
     first = fn.__code__.co_firstlineno
     words = {word for _, said in told for word in said}
     assert words == {f"sin of line {first + 1}", f"sin of line {first + 2}"}
@@ -218,12 +218,12 @@ def test_operators_of_one_name_have_their_line() -> None:
 
 def test_no_joint_node_vanishes() -> None:
     for fn, args in ((waves, (grad(100),)), (twice, (grad(100),)), (thrice, (grad(9), grad(9)))):
-        found = capture(fn, *args)
-        joint = found.compilations[0].graphs["joint"]
+        record = capture(fn, *args)
+        joint = record.compilations[0].graphs["joint"]
         assert len(list(counted(joint))) > 5
-        assert [n for n in counted(joint) if not found.chain.down(("0/0", "joint", n))] == []
-        assert silent(found) == []
-        cover = found.coverage()
+        assert [n for n in counted(joint) if not record.chain.down(("0/0", "joint", n))] == []
+        assert silent(record) == []
+        cover = record.coverage()
         assert cover.unexplained_nodes == 0 and cover.node_reasons == ()
         assert {(n.name, n.nodes) for n in cover.nodes} >= {("joint", len(list(counted(joint))))}
         assert all(n.covered == n.nodes for n in cover.nodes)
@@ -233,10 +233,10 @@ def test_what_a_pass_took_away_says_which() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return x.sin().clone().cos()
 
-    found = capture(fn, grad(100))
-    why = found.chain.why_not(("0/0", "joint", "clone"))
+    record = capture(fn, grad(100))
+    why = record.chain.why_not(("0/0", "joint", "clone"))
     assert why == "taken away by the pass remove_noop_ops: %sin stands in its place"
-    cover = found.coverage()
+    cover = record.coverage()
     assert cover.node_reasons == (("taken away by the pass remove_noop_ops", 1),)
     assert "compute nodes that lead to no kernel: 1 (taken away by the pass remove_noop_ops)" in str(cover)
 
@@ -246,20 +246,20 @@ def test_what_nothing_reads_says_so() -> None:
         x.exp().sqrt()
         return x.sin()
 
-    found = capture(fn, torch.rand(100))
-    assert found.chain.why_not(("0/0", "dynamo", "sin")) == ""
+    record = capture(fn, torch.rand(100))
+    assert record.chain.why_not(("0/0", "dynamo", "sin")) == ""
     ends = {
-        n.target: found.chain.why_not(("0/0", "pre_grad", n.name))
-        for n in found.compilations[0].graphs["pre_grad"].nodes
-        if not found.chain.down(("0/0", "pre_grad", n.name))
+        n.target: record.chain.why_not(("0/0", "pre_grad", n.name))
+        for n in record.compilations[0].graphs["pre_grad"].nodes
+        if not record.chain.down(("0/0", "pre_grad", n.name))
     }
     assert ends.get("sqrt", "nothing reads what it computes") == "nothing reads what it computes"
     assert ends.get("exp", "what reads it is gone too: sqrt").startswith("what reads it is gone")
 
 
 def test_every_end_of_the_chain_says_why() -> None:
-    found = capture(waves, grad(100))
-    chain = found.chain
+    record = capture(waves, grad(100))
+    chain = record.chain
     ends = [a for a in chain.addresses() if not chain.down(a) and not a[1].endswith(".code")]
     assert ends and all(chain.why_not(a) for a in ends)
     assert not [a for a in ends if a[1] == PYTHON]
@@ -280,10 +280,10 @@ def test_a_custom_operator_is_called_by_its_own_name_and_not_by_its_overload() -
         lib.impl("running", torch.empty_like, "Meta")
         operator = torch.ops.lens_scans.running.default
         torch.library.register_autograd(operator, lambda ctx, g: g.flip(0).cumsum(0).flip(0), lib=lib)
-        found = capture(lambda x: operator(x.sin()).cos(), grad(8, 8))
-    assert "for the derivative of running" in full(found)
-    line = f"running@{operator_line(found)}"
-    assert {k.name for k in found.chain.kernels(line)} >= {"torch.ops.lens_scans.running.default"}
+        record = capture(lambda x: operator(x.sin()).cos(), grad(8, 8))
+    assert "for the derivative of running" in full(record)
+    line = f"running@{operator_line(record)}"
+    assert {k.name for k in record.chain.kernels(line)} >= {"torch.ops.lens_scans.running.default"}
 
 
 def operator_line(found: Any) -> int:

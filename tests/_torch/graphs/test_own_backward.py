@@ -71,11 +71,11 @@ def donated(found: Any) -> bool:
 @pytest.mark.cases(quick=1, full=1)
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any]) -> None:
-    found = capture(fn, *inputs(), build=True)
-    assert found.failure is None and any(k.phase == "backward" for k in found.kernels)
-    assert donated(found) is (fn is once)
-    graphs = {c.id for c in found.compilations if "dynamo" in c.graphs}
-    assert all(sum(m.phase == "backward" for m in c.memory) <= 1 for c in found.compilations) and graphs
+    record = capture(fn, *inputs(), build=True)
+    assert record.failure is None and any(k.phase == "backward" for k in record.kernels)
+    assert donated(record) is (fn is once)
+    graphs = {c.id for c in record.compilations if "dynamo" in c.graphs}
+    assert all(sum(m.phase == "backward" for m in c.memory) <= 1 for c in record.compilations) and graphs
 
 
 @pytest.mark.full
@@ -97,5 +97,5 @@ def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
 @pytest.mark.exhaustive
 def test_code_for_inference_alone_takes_no_frames_of_ours() -> None:
     """With ``backward=False`` torch lowers the backward at its first run, within the program's own frames."""
-    found = capture(twice, *inputs(), build=True, backward=False)
-    assert {c.file for c in found.compilations} == {__file__}
+    record = capture(twice, *inputs(), build=True, backward=False)
+    assert {c.file for c in record.compilations} == {__file__}

@@ -65,9 +65,9 @@ def test_a_view_made_anew_leads_to_the_line_that_made_it(
 ) -> None:
     if learns and versions.torch_version() < (2, 12):
         pytest.skip("does not say which views are of the backward")
-    found = capture(fn, torch.rand(4, 4, requires_grad=learns))
+    record = capture(fn, torch.rand(4, 4, requires_grad=learns))
     source, first = inspect.getsourcelines(fn)
-    graph = found.compilations[0].graphs["joint" if learns else "inference"]
+    graph = record.compilations[0].graphs["joint" if learns else "inference"]
     views = [
         n for n in graph.nodes if n.kind == "view" and not n.derivative and n.target != "aten.alias.default"
     ]
@@ -75,8 +75,8 @@ def test_a_view_made_anew_leads_to_the_line_that_made_it(
     for node in views:
         assert node.shape is not None
         line = next(at for at, text in enumerate(source, first) if str(node.shape) in text.partition("#")[2])
-        assert {f.line for f in found.chain.lines(("0/0", graph.key, node.name))} == {line}, node
-    every = [n for g in found.compilations[0].graphs.values() for n in g.nodes]
+        assert {f.line for f in record.chain.lines(("0/0", graph.key, node.name))} == {line}, node
+    every = [n for g in record.compilations[0].graphs.values() for n in g.nodes]
     assert not [n.name for n in every if n.no_origin == UNSAID_ORIGIN]
     shapes = str([tuple(r.shape) for r in _flat(fn(torch.rand(4, 4)))])
     assert any(str(node.shape) in shapes for node in views)

@@ -236,8 +236,8 @@ def test_a_capture_counts_what_the_windows_cover(name: str) -> None:
 @pytest.mark.full
 def test_a_convolution_of_a_target_reads_no_bias_that_another_kernel_adds() -> None:
     args = x(1, 3, 16, 16), x(4, 3, 1, 1), x(4)
-    found = capture(lambda x, w, b: F.conv2d(x, w, b, stride=2), *args, target="h100")
+    record = capture(lambda x, w, b: F.conv2d(x, w, b, stride=2), *args, target="h100")
     (call,) = (
-        kernel for kernel in found.kernels if "convolution" in kernel.name and "fused" not in kernel.name
+        kernel for kernel in record.kernels if "convolution" in kernel.name and "fused" not in kernel.name
     )
     assert (call.reads, call.writes) == (768 + 48, 1024)

@@ -45,19 +45,19 @@ def lines(made: Capture, key: str, names: list[str]) -> list[set[int]]:
 @pytest.mark.full
 @pytest.mark.parametrize("key", ["joint", "forward"])
 def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(key: str) -> None:
-    made = capture(Statistics(), torch.rand(5, 4))
-    found = writes(made, key)
-    assert lines(made, key, [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+    record = capture(Statistics(), torch.rand(5, 4))
+    found = writes(record, key)
+    assert lines(record, key, [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
     assert not any(n.derivative for n in found)
     # No line counts as needed by the derivative of the last line.
-    assert f"needed by the derivative of {__file__.rpartition('/')[2]}:{LAST}" not in full(made)
+    assert f"needed by the derivative of {__file__.rpartition('/')[2]}:{LAST}" not in full(record)
 
 
 def test_what_is_written_back_without_gradients_is_of_its_line() -> None:
     with torch.no_grad():
-        made = capture(Statistics(), torch.rand(5, 4))
-    found = writes(made, "inference")
-    assert lines(made, "inference", [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+        record = capture(Statistics(), torch.rand(5, 4))
+    found = writes(record, "inference")
+    assert lines(record, "inference", [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
 
 
 def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
@@ -77,11 +77,11 @@ def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
             seen.copy_(grad.sin())
             return grad * 2, None
 
-    made = capture(lambda x, seen: Kept.apply(x, seen), torch.rand(4, requires_grad=True), torch.zeros(4))
-    found = writes(made, "joint")
+    record = capture(lambda x, seen: Kept.apply(x, seen), torch.rand(4, requires_grad=True), torch.zeros(4))
+    found = writes(record, "joint")
     assert len(found) == 1
     for node in found:
-        value = next(n for n in made.compilations[0].graphs["joint"].nodes if n.name == node.inputs[1])
+        value = next(n for n in record.compilations[0].graphs["joint"].nodes if n.name == node.inputs[1])
         assert node.derivative == value.derivative and node.origins == value.origins
 
 
@@ -90,8 +90,8 @@ def test_parameters_that_a_step_changes_are_those_of_the_program() -> None:
     layer = torch.nn.Linear(4, 4)
     step = torch.optim.SGD(layer.parameters(), lr=0.1)
     layer(torch.rand(2, 4)).sum().backward()
-    made = capture(step.step)
-    one = next(c for c in made.compilations if c.graphs)
+    record = capture(step.step)
+    one = next(c for c in record.compilations if c.graphs)
     held = [n.name for n in one.graphs["dynamo"].nodes if n.op == "get_attr"]
     inputs = [n for n in one.graphs["inference"].nodes if n.op == "placeholder"]
     written = [n.inputs[0] for n in one.graphs["inference"].nodes if n.target == "aten.copy_.default"]
