@@ -122,7 +122,7 @@ def tuned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def test_a_kernel_of_the_users_own(fn: Any, name: str, text: str) -> None:
     found = here(fn, torch.rand(1000), torch.rand(1000), build=True)
     own, ours = found.kernels
-    assert own.name.startswith(name) and own.kind == "template" and text in own.source
+    assert own.name.startswith(name) and own.kind == "user-written" and text in own.source
     assert [f.text.endswith("# here") for f in found.chain.lines(own)] == [True]
     assert ours.name.startswith("triton_poi") and own.launches == ours.launches == 1
     assert found.ledger.total.launches == 2 and found.coverage().unexplained == ()
