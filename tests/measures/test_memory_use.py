@@ -430,6 +430,7 @@ def _stacked(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.stack([x @ w, x @ w * 2]).relu()
 
 
+@columns
 @pytest.mark.parametrize(
     ("call", "expression", "saved"),
     [

@@ -24,6 +24,8 @@ from compile_lens.results.capture import Capture
 from compile_lens.trials.switches import SWITCHES
 from compile_lens.views.brief import Brief
 
+columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells columns from 3.11 on")
+
 pytestmark = pytest.mark.torch
 
 
@@ -401,6 +403,7 @@ def rows_of(record: Capture) -> dict[str, str]:
     return {re.findall('"(.*?)"', one)[0]: one for one in answers.memory(record, "c1").evidence}
 
 
+@columns
 def test_a_value_has_the_shape_that_its_call_returns() -> None:
     given = [torch.rand(3, 5, 7, requires_grad=True) for _ in range(2)]
     shown = rows_of(compile_lens.capture(joined, *given))
@@ -408,6 +411,7 @@ def test_a_value_has_the_shape_that_its_call_returns() -> None:
     assert "float32[2, 3, 5, 7]" in shown["torch.stack([x.exp(), y.tan()])"]
 
 
+@columns
 def test_a_mask_for_the_backward_is_no_value_of_the_forward() -> None:
     def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x @ w).relu() @ torch.ones(5)
@@ -418,6 +422,7 @@ def test_a_mask_for_the_backward_is_no_value_of_the_forward() -> None:
     assert mask == "backward of (x @ w).relu()"
 
 
+@columns
 def test_a_buffer_of_part_of_a_call_is_named_by_the_call() -> None:
     def averaged(x: torch.Tensor) -> torch.Tensor:
         return x.double().mean(0).sqrt()
@@ -428,6 +433,7 @@ def test_a_buffer_of_part_of_a_call_is_named_by_the_call() -> None:
     assert not any("buf" in name for name in shown)
 
 
+@columns
 def test_what_a_call_computes_on_its_way_is_not_its_value() -> None:
     """A product reads a copy of its transposed operand, and a dropout its mask; a loop reads the line's last value."""
 
@@ -483,6 +489,7 @@ def test_the_command_after_a_failed_job_makes_the_same_call(
     assert (python, option) == ("python", "-c") and capsys.readouterr().out == 'a b 12 "\n'
 
 
+@columns
 def test_each_buffer_of_a_backward_is_of_the_call_whose_derivative_it_serves() -> None:
     """A transposed convolution has three gradients, of which one has several origins; a copy with another dtype is one
     tensor, at the peak and saved."""
