@@ -24,9 +24,8 @@ def with_marks(failed: FailedGuard, old: Mapping[str, str], new: Mapping[str, st
     call. A guard on marks themselves gets the tensor whose marks differ."""
     if not is_of_marks(failed.text):
         before, after = (marks.get(failed.source, "") for marks in (old, new))
-        line = (
-            None if is_limited(before) else failed.line
-        )  # torch names the line where the tensor is first used
+        # Of a limited size, torch names the line where the tensor is first used.
+        line = None if is_limited(before) else failed.line
         return dataclasses.replace(failed, old_mark=before, new_mark=after, line=line)
     differing = [size for size in new if new[size] != old.get(size)]
     tensors = {size.partition(".size(")[0] for size in differing}

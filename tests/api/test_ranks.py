@@ -218,12 +218,12 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
     compiled = torch.compile(two_ranks.local, backend="eager")
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
     rehearsal = rehearse(by_rank, torch.ones(8), world_size=8)
-    told = {one.level: one.values for one in rehearsal.differences}
-    assert told["shapes"] == (
+    values = {one.level: one.values for one in rehearsal.differences}
+    assert values["shapes"] == (
         ("x: float32[8] cpu", (0, 1, 2, 3, 4, 6, 7)),
         ("x: float32[7] cpu", (5,)),
     )
-    assert [ranks for _, ranks in told["collectives"]] == [(0, 1, 2, 3, 4, 5, 7), (6,)]
+    assert [ranks for _, ranks in values["collectives"]] == [(0, 1, 2, 3, 4, 5, 7), (6,)]
     assert rehearsal[6].record.ended == "ValueError: of rank 6"
     (gathered,) = (c for g in rehearsal[0].graphs for c in g.collectives)
     assert (gathered.name, gathered.bytes, gathered.group) == ("all_gather_into_tensor", 32, tuple(range(8)))

@@ -63,5 +63,5 @@ def test_what_if_names_the_setting_that_it_turned() -> None:
 
     given = torch.rand(64, 64, requires_grad=True), torch.rand(64, 64)
     result = what_if(chain, *given, switches=["activation_memory_budget"], pairs=False)
-    said = result.diff("activation_memory_budget").summary.splitlines()[0]
-    assert said == "torch._functorch.config.activation_memory_budget: torch's default became 0.5"
+    summary = result.diff("activation_memory_budget").summary.splitlines()[0]
+    assert summary == "torch._functorch.config.activation_memory_budget: torch's default became 0.5"

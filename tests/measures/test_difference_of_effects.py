@@ -178,8 +178,8 @@ def test_it_is_told_in_plain_words(name: str) -> None:
         assert not re.search(
             r"Literal\(|Ref\(|generated_kernel|other (values|arguments)|was several groups, .* 1\b", text
         )
-    told = [line for line in difference.summary.splitlines() if "one group" in line]
-    assert len(told) == len(set(told))
+    lines = [line for line in difference.summary.splitlines() if "one group" in line]
+    assert len(lines) == len(set(lines))
 
 
 def test_which_operands_and_arguments_are_others() -> None:

@@ -41,16 +41,20 @@ def test_a_published_gigabyte_may_be_of_either_kind() -> None:
 
 def test_what_a_graph_does_not_read_is_there_too() -> None:
     """The inputs have 60 GB, of which the graph reads 10 at most: 50 come on top of its peak of 40."""
-    found = memory_budget(given(60 * G), held(40 * G, 10 * G))
-    assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (
+    budget = memory_budget(given(60 * G), held(40 * G, 10 * G))
+    assert budget is not None and (budget.other_bytes, budget.needed_bytes, budget.verdict) == (
         50 * G,
         90 * G,
         DOES_NOT,
     )
-    found = memory_budget(given(5 * G), held(40 * G, 10 * G))  # the other inputs come from an earlier graph
-    assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (0, 40 * G, FITS)
-    found = memory_budget(given(None), held(40 * G, 10 * G))
-    assert found is not None and found.other_bytes == 0
+    budget = memory_budget(given(5 * G), held(40 * G, 10 * G))  # the other inputs come from an earlier graph
+    assert budget is not None and (budget.other_bytes, budget.needed_bytes, budget.verdict) == (
+        0,
+        40 * G,
+        FITS,
+    )
+    budget = memory_budget(given(None), held(40 * G, 10 * G))
+    assert budget is not None and budget.other_bytes == 0
 
 
 @pytest.mark.parametrize("peak", [None, 7])

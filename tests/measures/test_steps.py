@@ -44,16 +44,16 @@ def test_a_step_holds_only_what_differs() -> None:
 
 def test_a_step_made_whole_is_what_it_was() -> None:
     record = ablated()
-    found = steps.at_step(record, ABLATIONS[0])
-    assert found.compilations == (alone(record.compilations[0]),)
-    assert found.sources == record.sources and found.ablations == ()
-    assert "a note" in found.notes
+    step = steps.at_step(record, ABLATIONS[0])
+    assert step.compilations == (alone(record.compilations[0]),)
+    assert step.sources == record.sources and step.ablations == ()
+    assert "a note" in step.notes
 
 
 def test_the_last_step_is_the_capture_itself() -> None:
     record = ablated()
-    found = steps.at_step(record, ABLATIONS[2])
-    assert found.compilations == record.compilations and found.notes == record.notes
+    step = steps.at_step(record, ABLATIONS[2])
+    assert step.compilations == record.compilations and step.notes == record.notes
 
 
 def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
@@ -66,11 +66,11 @@ def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
         ),
     )
     kept = steps.trimmed_name(failed, whole)
-    found = steps.at_step(
+    step = steps.at_step(
         dataclasses.replace(made, ablations=(Ablation(ABLATIONS[1], (), (kept,)),)), ABLATIONS[1]
     )
-    assert [m.reason for m in found.missing if m.stage == "forward.code"] == ["the compiler failed"]
-    assert found.ledger.forward.launches is None
+    assert [m.reason for m in step.missing if m.stage == "forward.code"] == ["the compiler failed"]
+    assert step.ledger.forward.launches is None
 
 
 def test_figures_of_each_step() -> None:

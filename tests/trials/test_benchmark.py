@@ -387,9 +387,9 @@ def test_ablate_with_build_is_timed_and_every_step_computes_the_same() -> None:
         return nn.functional.gelu(nn.functional.layer_norm(x @ w, (16,))).sum(-1)
 
     ablation = ablate(fn, torch.randn(8, 16), torch.randn(16, 16), build=True)
-    found = measured(ablation)
-    assert [s.name for s in found.series] == ["eager", NOTHING, INLINED, "compiled"]
-    assert not any("differs" in n or "could not" in n for n in found.notes)
+    measurement = measured(ablation)
+    assert [s.name for s in measurement.series] == ["eager", NOTHING, INLINED, "compiled"]
+    assert not any("differs" in n or "could not" in n for n in measurement.notes)
 
 
 @pytest.mark.exhaustive

@@ -27,6 +27,7 @@ from ..words import labels, quantities
 from ..words.characters import aligned, capitalized, flat
 from ..words.quantities import memory_in_short, printed
 from .budget_curve import NOT_ASKED, curve_sections, headline
+from .cost import percent
 from .places import Place, in_memory, memory_cell, places, title
 
 KEY, TITLE = "memory", "Memory"
@@ -106,7 +107,7 @@ def _total(use: MemoryUse) -> str:
 
 def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
     saved = _bytes(row.saved) if row.saved_tensors else ""
-    share = _percent(row.share) if row.share else ""
+    share = percent(row.share) if row.share else ""
     peak = _bytes(row.peak)
     if use.by == "line":
         name = owner(row)
@@ -137,11 +138,7 @@ def owner(row: MemoryRow) -> str:
 def _in_line(row: MemoryRow) -> str:
     saved = f", {in_memory(row.saved)} saved" if row.saved else ""
     name = f"{owner(replace(row, tensors=row.live_tensors))}  {row.expression}".rstrip()
-    return f"{_percent(row.share or 0)} of the peak, {in_memory(row.peak)}{saved}: {name}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
+    return f"{percent(row.share or 0)} of the peak, {in_memory(row.peak)}{saved}: {name}"
 
 
 def _bytes(nbytes: int | None) -> Cell:

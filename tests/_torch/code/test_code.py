@@ -127,8 +127,8 @@ def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
     assert one.kind == two.kind == "reduction" and one.launch_lines == two.launch_lines
     assert "multi_kernel_0.run(" in text.splitlines()[one.launch_lines[0] - 1]
     assert record.ledger.total.launches == 1
-    said = " ".join(full(record).split())
-    assert "2 kernels, 1 launch" in said and said.count("instead: the device measures which is faster") == 2
+    text = " ".join(full(record).split())
+    assert "2 kernels, 1 launch" in text and text.count("instead: the device measures which is faster") == 2
     assert "more than once" not in str(record.story())
     # For comparison, the program without the option has one kernel, and no alternative.
     plain = capture(softmax, torch.rand(64, 1024), target="h100")

@@ -188,10 +188,10 @@ def test_what_is_computed_again_is_there_for_the_derivative_that_reads_it() -> N
 def test_views_say_for_whose_derivative() -> None:
     record = capture(waves, grad(1000))
     origin = labels.Origins(record).of(kernel(record, "backward"))
-    told = kernel_origins(kernel(record, "backward"), (), origin.whose)
+    origins = kernel_origins(kernel(record, "backward"), (), origin.whose)
     texts = kernel(record, "backward").source.splitlines()
-    said = {words for number, words in told.items() if ".cos()" in texts[number - 1]}
-    assert said == {"← cos, for the derivative of sin"}
+    words = {words for number, words in origins.items() if ".cos()" in texts[number - 1]}
+    assert words == {"← cos, for the derivative of sin"}
     assert "for the derivative of mul, cos, sin" in full(record)
     forward = labels.Origins(record).of(kernel(record, "forward"))
     assert forward.whose == () and "derivative" not in " ".join(
@@ -207,9 +207,9 @@ def test_operators_of_one_name_have_their_line() -> None:
         return torch.sin(a)
 
     record = capture(fn, grad(10))
-    told = labels.Origins(record).of(kernel(record, "backward")).whose
+    origins = labels.Origins(record).of(kernel(record, "backward")).whose
     first = fn.__code__.co_firstlineno
-    words = {word for _, said in told for word in said}
+    words = {word for _, group in origins for word in group}
     assert words == {f"sin of line {first + 1}", f"sin of line {first + 2}"}
 
 

@@ -46,9 +46,9 @@ def lines(made: Capture, key: str, names: list[str]) -> list[set[int]]:
 @pytest.mark.parametrize("key", ["joint", "forward"])
 def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(key: str) -> None:
     record = capture(Statistics(), torch.rand(5, 4))
-    found = writes(record, key)
-    assert lines(record, key, [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
-    assert not any(n.derivative for n in found)
+    nodes = writes(record, key)
+    assert lines(record, key, [n.name for n in nodes]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+    assert not any(n.derivative for n in nodes)
     # No line counts as needed by the derivative of the last line.
     assert f"needed by the derivative of {__file__.rpartition('/')[2]}:{LAST}" not in full(record)
 
@@ -56,8 +56,8 @@ def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(
 def test_what_is_written_back_without_gradients_is_of_its_line() -> None:
     with torch.no_grad():
         record = capture(Statistics(), torch.rand(5, 4))
-    found = writes(record, "inference")
-    assert lines(record, "inference", [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+    nodes = writes(record, "inference")
+    assert lines(record, "inference", [n.name for n in nodes]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
 
 
 def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
@@ -78,9 +78,9 @@ def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
             return grad * 2, None
 
     record = capture(lambda x, seen: Kept.apply(x, seen), torch.rand(4, requires_grad=True), torch.zeros(4))
-    found = writes(record, "joint")
-    assert len(found) == 1
-    for node in found:
+    nodes = writes(record, "joint")
+    assert len(nodes) == 1
+    for node in nodes:
         value = next(n for n in record.compilations[0].graphs["joint"].nodes if n.name == node.inputs[1])
         assert node.derivative == value.derivative and node.origins == value.origins
 
